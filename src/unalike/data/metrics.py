@@ -161,16 +161,21 @@ def _diagonal(matrix: Confusion) -> Float[Tensor, "*runs classes"]:
 
 ACCURACY = Metric("accuracy", accuracy, cross_entropy)
 ROC_AUC = Metric("roc-auc", roc_auc, two_column_cross_entropy, max_classes=2)
+AVERAGE_PRECISION = Metric(
+    "average-precision", average_precision, cross_entropy, max_classes=2
+)
 F1 = Metric("f1", f1, cross_entropy, max_classes=2)
+MACRO_F1 = Metric("macro-f1", macro_f1, cross_entropy)
+BALANCED_ACCURACY = Metric("balanced-accuracy", balanced_accuracy, cross_entropy)
 
 METRICS = {
     metric.name: metric
     for metric in (
         ACCURACY,
         ROC_AUC,
-        Metric("average-precision", average_precision, cross_entropy, max_classes=2),
+        AVERAGE_PRECISION,
         F1,
-        Metric("macro-f1", macro_f1, cross_entropy),
-        Metric("balanced-accuracy", balanced_accuracy, cross_entropy),
+        MACRO_F1,
+        BALANCED_ACCURACY,
     )
 }

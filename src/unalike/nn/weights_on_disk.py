@@ -25,14 +25,11 @@ MIN_FILE_BYTES = 2**24
 
 def empty_weights(shape: Sequence[int]) -> Float[Tensor, ...]:
     """An uninitialised weight, in a file if its copies would not fit in memory."""
-    size = 4 * prod(shape)
-    if torch.get_default_device().type == "meta":
+    size, on_meta = 4 * prod(shape), torch.get_default_device().type == "meta"
+    if on_meta or size <= MIN_FILE_BYTES:
         return torch.empty(*shape)
-    if size > MIN_FILE_BYTES and COPIES * size > MAX_MEMORY_SHARE * free_memory(
-        torch.device("cpu")
-    ):
-        return empty_in_file(shape)
-    return torch.empty(*shape)
+    fits = COPIES * size <= MAX_MEMORY_SHARE * free_memory(torch.device("cpu"))
+    return torch.empty(*shape) if fits else empty_in_file(shape)
 
 
 def empty_like(other: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -236,12 +236,7 @@ class FullBatchEpochs:
             for name, product in self.products.items()
         }
         gradients = compute_gradients(
-            stack,
-            plan.train_rows,
-            plan.loss_weight,
-            products,
-            self.metric,
-            state.sharpening,
+            state, plan.train_rows, plan.loss_weight, products, self.metric
         )
         optimizer_step(state, gradients)
         state.record_loss(gradients.loss)

@@ -236,8 +236,7 @@ class MiniBatchEpochs:
             )
         weight = self.masks.weight(graph.ids, batch.loss_weight)
         products = stack.sparse_products(graph)
-        metric, sharpening = self.task.metric, self.state.sharpening
-        return compute_gradients(stack, graph, weight, products, metric, sharpening)
+        return compute_gradients(self.state, graph, weight, products, self.task.metric)
 
     def _predict(
         self, rows: ScoreRows, generator: torch.Generator, *, best: bool

@@ -34,22 +34,22 @@ class Gradients:
 
 
 def compute_gradients(
-    stack: Stack,
+    state: State,
     batch: Graph,
     weight: Float[Tensor, "runs nodes"],
     products: StackedProducts,
     metric: Metric,
-    sharpening: float = 0.0,
 ) -> Gradients:
     """The loss of a batch and its gradients."""
+    stack = state.stack
     leaves = {
         name: product.detach().requires_grad_() for name, product in products.items()
     }
     params = stack.params.weight[0].detach().requires_grad_()
     logits = stack.forward(batch, leaves, params, stack.buffers, training=True)
     loss = metric.loss(logits, batch.labels, weight)
-    if sharpening:
-        loss = loss + sharpening * entropy_gap(logits, weight)
+    if state.sharpening:
+        loss = loss + state.sharpening * entropy_gap(logits, weight)
     grad_params, *grads = torch.autograd.grad(
         loss.sum(), [params, *leaves.values()], materialize_grads=True
     )

@@ -289,7 +289,7 @@ def test_a_transpose_reads_the_entries_once_per_thread(threads, monkeypatch):
     scatter, passes = csr._scatter_columns, []
 
     def noted(*arrays):
-        passes.append(arrays[-1])
+        passes.append(arrays[0])
         scatter(*arrays)
 
     monkeypatch.setattr(csr, "_scatter_columns", noted)

@@ -33,7 +33,7 @@ from unalike.training.gradient_averaging import (
     local_batches,
 )
 from unalike.training.stack import Stack
-from unalike.training.state import Training
+from unalike.training.state import State, Training
 from unalike.training.step import compute_gradients
 
 SHORT = Training(epochs=4)
@@ -122,7 +122,8 @@ def both_gradients(features):
 
     stack = Stack.build([twin], device=torch.device("cpu"), bf16=False)
     products = stack.sparse_products(batch.graph)
-    own = compute_gradients(stack, batch.graph, weight, products, ACCURACY)
+    state = State.start(stack, [Training()])
+    own = compute_gradients(state, batch.graph, weight, products, ACCURACY)
     gradients = all_reduce_gradients(own, world, counts=True)
     weights = {f"{name}.weight": one[:, 0] for name, one in gradients.products.items()}
     return wanted, weights | stack.parameters(gradients.params[0])
