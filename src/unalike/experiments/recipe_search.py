@@ -146,7 +146,6 @@ class CellObjective:
         return SearchSpace.of(self.recipe, self.cell, self.request.variant)
 
     def config(self, params: Params) -> Config:
-        """The configuration of a trial."""
         return self.recipe.config(self.cell, {**self.space.fixed, **params})
 
     def previous_trials(self) -> list[tuple[ConfigRuns, dict[str, Any]]]:
