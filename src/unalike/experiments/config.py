@@ -307,7 +307,6 @@ class Config:
 
     @cached_property
     def hash(self) -> str:
-        """The hash of the configuration."""
         return json_hash(self.to_dict)
 
     @cached_property
@@ -320,7 +319,6 @@ class Config:
 
     @property
     def batching(self) -> str:
-        """The name of its batching."""
         return str(self.to_dict["options"].get("batching", FULL_BATCH))
 
     def describe(self, *, shared: bool = False) -> str:

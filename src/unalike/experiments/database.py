@@ -62,7 +62,6 @@ class ResultsDatabase:
         return cls(connect(url, read_only=True))
 
     def close(self) -> None:
-        """Close all connections."""
         self.engine.dispose()
 
     def __enter__(self) -> ResultsDatabase:
@@ -122,7 +121,6 @@ class ResultsDatabase:
 
     @retry_while_unreachable
     def _rows(self, query: sql.Select[Any]) -> list[Row]:
-        """The rows of a query."""
         with self.engine.connect() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 

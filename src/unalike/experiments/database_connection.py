@@ -265,7 +265,9 @@ def retry_while_unreachable(
             except UnicodeDecodeError as error:  # a damaged SQLite file
                 raise database_error(owner.engine, error) from None
             except DBAPIError as error:
-                if not _is_unreachable(owner.engine, error):
+                lost = error.connection_invalidated
+                lost = lost or isinstance(error, OperationalError)
+                if owner.engine.dialect.name != "postgresql" or not lost:
                     raise database_error(owner.engine, error) from None
                 if since is None:
                     since = time.monotonic()
@@ -288,11 +290,6 @@ def database_error(engine: Engine, error: Exception) -> UserError:
     reason = error.orig if isinstance(error, DBAPIError) else error
     text = f"{engine.url} cannot be used: {first_line(reason)}."
     return UserError(hide_password(text))
-
-
-def _is_unreachable(engine: Engine, error: DBAPIError) -> bool:
-    lost = error.connection_invalidated or isinstance(error, OperationalError)
-    return engine.dialect.name == "postgresql" and lost
 
 
 def write_transaction(engine: Engine) -> Any:

@@ -44,12 +44,10 @@ class WorkerId:
 
     @classmethod
     def current(cls) -> WorkerId:
-        """A new id for this process."""
         return cls(current_host(), os.getpid(), uuid4().hex[:8])
 
     @classmethod
     def parse(cls, name: str) -> WorkerId:
-        """Parse the text that a lease stores."""
         host, process, token = name.rsplit(" ", 2)
         return cls(host, int(process), token)
 
@@ -126,7 +124,6 @@ class Leases:
 
     @retry_while_unreachable
     def release(self) -> None:
-        """Delete the leases of this worker."""
         self._remove()
 
     def release_quietly(self) -> None:
@@ -139,7 +136,6 @@ class Leases:
             connection.execute(sql.delete(LEASES).where(self._is_own))
 
     def renew(self) -> None:
-        """Extend the leases of this worker."""
         with write_transaction(self.engine) as connection:
             expires = database_time(connection) + self.seconds
             update = sql.update(LEASES).where(self._is_own).values(expires=expires)

@@ -44,7 +44,6 @@ class DatasetRef:
 
     @classmethod
     def of(cls, lookup_name: str, source: GraphSource) -> DatasetRef:
-        """The reference to a source."""
         splits, stored = len(source.splits()), stored_graph_of(source)
         return cls(
             lookup_name,
@@ -98,7 +97,6 @@ class SweepPlan:
 
     @cached_property
     def keys(self) -> list[str]:
-        """The keys of all runs."""
         return [run.key for group in self.groups for run in group.runs]
 
 

@@ -91,7 +91,6 @@ class Recipe:
                 yield self.config(cell, dict(zip(grid, combination, strict=True)))
 
     def config(self, cell: RecipeCell, options: Mapping[str, Any]) -> Config:
-        """The configuration of a cell with these options."""
         batching = {"batching": self.batching} if self.batching != FULL_BATCH else {}
         method = build_method(str(self.method), {**batching, **options})
         return Config(method, cell.view)
@@ -273,7 +272,6 @@ class PaperTable:
     """What a reader must know to compare the numbers."""
 
     def recipes(self) -> list[Recipe]:
-        """The recipes of its rows."""
         return [
             parse((FOLDER / f"{name}.toml").read_text("utf-8"), name)
             for name in (f"{self.name}/{row}" for row in self.rows)

@@ -35,12 +35,10 @@ class ConfigRuns:
 
     @property
     def splits(self) -> frozenset[int]:
-        """The numbers of the splits."""
         return frozenset(row["split"] for row in self.runs)
 
     @property
     def seed(self) -> int:
-        """The seed of the runs."""
         return int(self.runs[0]["seed"])
 
     @property

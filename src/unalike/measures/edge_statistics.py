@@ -99,7 +99,6 @@ class GraphView:
     def of(
         cls, graph: Graph, convention: Convention, splits: Sequence[Split] = ()
     ) -> GraphView:
-        """The view of a graph under a convention."""
         num_rows, num_cols = graph.adjacency.shape
         if num_rows != num_cols:
             raise UserError(
@@ -207,7 +206,6 @@ class GroupedEdgeStatistics:
     directed: bool
 
     def total(self) -> EdgeStatistics:
-        """The statistics of all nodes."""
         return self.weighted(np.ones(len(self.vectors)))
 
     def weighted(self, weights: Float[np.ndarray, " groups"]) -> EdgeStatistics:

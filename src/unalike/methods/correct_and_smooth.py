@@ -182,7 +182,6 @@ class SmoothingInputs:
         )
 
     def to(self, device: torch.device | str) -> SmoothingInputs:
-        """The same inputs on another device."""
         return SmoothingInputs(*(part.to(device) for part in vars(self).values()))
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
-from unalike.data.graph import Features, Graph
+from unalike.data.graph import Graph
 from unalike.methods.base import Directions, RowWiseMethod, with_directions
 from unalike.nn.mlp import MLP, layer_sizes
 from unalike.nn.sparse_linear import InputLinear, in_draw_order
@@ -35,9 +34,12 @@ class LINKConcat(RowWiseMethod):
 
     def prepare(self, graph: Graph) -> Graph:
         graph = with_directions(graph, self.directions)
+        x = graph.features
         if not self.binarised:
             return graph
-        return replace(graph, features=binarise(graph.features))
+        # 1 where a feature is not 0, else 0.
+        ones = x.pattern if isinstance(x, Adjacency) else (x != 0).float()
+        return replace(graph, features=ones)
 
     def build_module(self, graph: Graph) -> nn.Module:
         return LINKConcatModule(self, graph)
@@ -61,10 +63,3 @@ class LINKConcatModule(nn.Module):
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         return self.mlp(self.first_a(batch.adjacency) + self.first_x(batch.features))
-
-
-def binarise(features: Features) -> Features:
-    """1 where a feature is not 0, else 0."""
-    if isinstance(features, Adjacency):
-        return features.pattern
-    return (features != 0).to(torch.float32)

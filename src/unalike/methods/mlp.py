@@ -29,7 +29,6 @@ class MLP(RowWiseMethod):
     """Fraction of hidden units dropped in training."""
 
     def prepare(self, graph: Graph) -> Graph:
-        """The graph without its edges, which batches need not copy."""
         return without_edges(graph)
 
     def build_module(self, graph: Graph) -> nn.Module:

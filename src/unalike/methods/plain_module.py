@@ -225,7 +225,6 @@ class Trial:
         torch.autograd.grad(logits.square().mean(), params, materialize_grads=True)
 
     def stack(self, build: Callable[[Graph], nn.Module], seeds: list[int]) -> Stack:
-        """A stack of untrained modules."""
         modules = []
         for seed in seeds:
             torch.manual_seed(seed)

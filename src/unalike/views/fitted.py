@@ -279,7 +279,9 @@ def score_table(
     and the log probabilities averaged. `change` may alter the columns of rows.
     """
     scores = torch.zeros(len(train), task.graph.num_classes)
-    contexts = contexts_of_unseen_rows(len(task.train), table.folds)
+    # One fine fold of each coarse fold, or of a few where rows are many.
+    many = len(task.train) > MANY_ROWS
+    contexts = range(0, 2 * (MANY_CONTEXTS if many else table.folds.count), 2)
     for ids in (~train).nonzero()[:, 0].split(CHUNK):
         for context in contexts:
             x = change(ids, table.rows(ids, context))
@@ -287,12 +289,6 @@ def score_table(
     for ids in train.nonzero()[:, 0].split(CHUNK):
         scores[ids] = scorer(change(ids, table.rows(ids)))
     return scores
-
-
-def contexts_of_unseen_rows(num_train: int, folds: Folds) -> list[int]:
-    """One fine fold of each coarse fold, or of a few where rows are many."""
-    count = MANY_CONTEXTS if num_train > MANY_ROWS else folds.count
-    return [2 * fold for fold in range(count)]
 
 
 def guess_blocks(

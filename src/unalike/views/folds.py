@@ -42,7 +42,6 @@ class Folds:
 
     @property
     def coarse(self) -> Int[Tensor, " nodes"]:
-        """The coarse fold of every node."""
         return self.fine // 2
 
     def known(self, ids: Ids, hidden: Hidden) -> Ids:

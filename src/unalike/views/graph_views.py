@@ -225,7 +225,6 @@ class ScaledMatrix:
 
     @property
     def T(self) -> ScaledMatrix:
-        """The transpose."""
         return ScaledMatrix(
             self.transposed, self.matrix, self.column_scale, self.row_scale
         )

@@ -103,7 +103,6 @@ class Trees:
         return torch.from_numpy(mean).clamp(min=MIN_LOG).log().float()
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """The arrays of all models."""
         tensors: dict[str, Tensor] = {}
         for number, model in enumerate(self.models):
             tensors |= prefixed(f"{number}/", model.to_tensors())

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.equal_rows import equal_dense_rows, equal_rows, group_numbers
-from unalike.data.graph import Features
 from unalike.views.blocks import COARSE, Block, store_columns
 from unalike.views.rows import KnownGraph, NodeRows
 from unalike.views.walks import Walks
@@ -48,8 +47,10 @@ class Neighbourhoods:
         neighbour sets and features."""
         rows = known.all_rows()
         groups = {step: equal_rows(rows.matrices[step]) for step in known.directions}
+        x = rows.features
         if known.graph.num_features:
-            groups["x"] = equal_features(rows.features)
+            group = equal_rows(x) if isinstance(x, Adjacency) else equal_dense_rows(x)
+            groups["x"] = group
         similar = "near-duplicates" in views
         near = similar_groups(known.walks.matrices) if similar else {}
         return cls(
@@ -86,13 +87,6 @@ def compared_rows(known: KnownGraph, rows: NodeRows) -> dict[str, Adjacency]:
     elif known.graph.num_features:
         result["x"] = Adjacency.from_dense(rows.features.float())
     return result
-
-
-def equal_features(features: Features) -> Int[Tensor, " nodes"]:
-    """The group of each node by equal features."""
-    if isinstance(features, Adjacency):
-        return equal_rows(features)
-    return equal_dense_rows(features)
 
 
 def similar_groups(matrices: Mapping[str, Adjacency]) -> dict[str, Tensor]:

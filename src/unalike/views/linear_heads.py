@@ -28,7 +28,6 @@ class LinearScores:
         return x
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """The weights of the regression."""
         return dict(self.weights)
 
     @classmethod

@@ -163,7 +163,6 @@ class LogisticBase:
 
     @cached_property
     def rows(self) -> Mapping[str, Adjacency]:
-        """The rows of all nodes of the graph."""
         return input_rows(self.graph)
 
     def __call__(self, fits: Sequence[Fit]) -> dict[str, list[BaseFit]]:

@@ -45,7 +45,6 @@ class KnownGraph:
         return [step for step in "oia" if step in self.walks.matrices]
 
     def all_rows(self) -> NodeRows:
-        """The rows of all nodes of the graph."""
         return NodeRows(
             self.walks.matrices,
             self.graph.features,

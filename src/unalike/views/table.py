@@ -58,7 +58,6 @@ class SharedViews:
         return replace(folds, fine=self.near.rows.folds(folds.fine))
 
     def select(self, groups: Collection[str]) -> SharedViews:
-        """The same with the views of some groups alone."""
         return replace(
             self, blocks=blocks_of(self.blocks, groups), groups=tuple(groups)
         )
@@ -66,7 +65,6 @@ class SharedViews:
     def label_blocks(
         self, labels: Float[Tensor, "nodes contexts classes"]
     ) -> dict[str, Block]:
-        """The views of known labels."""
         blocks: dict[str, Block] = {}
         for name, view in LABEL_VIEWS.items():
             if name in self.groups:
@@ -115,12 +113,10 @@ class ViewTable:
         return replace(self, blocks={**self.blocks, **blocks})
 
     def select(self, groups: Collection[str]) -> ViewTable:
-        """The views of some groups."""
         return replace(self, blocks=blocks_of(self.blocks, groups))
 
     @property
     def widths(self) -> list[int]:
-        """Columns of each view."""
         return [block.width for block in self.blocks.values()]
 
     @property

@@ -123,7 +123,6 @@ class TreeEnsemble:
         return cls(root=root, **{**nodes, **children}, **others)
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """The arrays by their names."""
         return {
             each.name: torch.from_numpy(np.array(getattr(self, each.name)))
             for each in fields(self)

@@ -55,7 +55,6 @@ class Walk:
 
     @property
     def rest(self) -> Walk:
-        """The walk without its first step."""
         return Walk(self.steps[1:], self.mean and len(self.steps) > 2)
 
 
@@ -104,7 +103,6 @@ class Walks:
 
     @cached_property
     def on_device(self) -> dict[str, Adjacency]:
-        """The matrix of each step on the device."""
         return {step: matrix.to(self.device) for step, matrix in self.matrices.items()}
 
     @property
