@@ -7,22 +7,14 @@ from functools import cached_property
 
 from unalike.data.graph import Graph
 from unalike.experiments.result import to_flag
-from unalike.methods import name_of
-from unalike.methods.appnp import APPNP
+from unalike.methods import METHODS, name_of
 from unalike.methods.base import Method
-from unalike.methods.correct_and_smooth import CorrectAndSmooth
-from unalike.methods.gat import GAT, GATJK
-from unalike.methods.gcn import GCN, GCNJK
-from unalike.methods.gcnii import GCNII
-from unalike.methods.gpr_gnn import GPRGNN
+from unalike.methods.gcn import GCN
 from unalike.methods.h2gcn import H2GCN
 from unalike.methods.label_propagation import LabelPropagation
 from unalike.methods.link import LINK
-from unalike.methods.link_concat import LINKConcat
 from unalike.methods.linkx import LINKX
-from unalike.methods.mixhop import MixHop
 from unalike.methods.mlp import MLP
-from unalike.methods.sgc import SGC
 from unalike.methods.views import Views, ViewsTrees
 from unalike.options import options_of
 from unalike.training.state import Training
@@ -83,12 +75,16 @@ QUICK_VIEWS = ("structure", "features", "spectrum", "labels", "duplicates")
 SEPARATE_EGO = [
     Candidate(ViewsTrees(views=QUICK_VIEWS, rounds=1)),
     Candidate(Views(views=QUICK_VIEWS, rounds=1, head="mlp")),
-    *(Candidate(kind()) for kind in (LINKConcat, GCNJK, H2GCN, MixHop, GATJK)),
+    *(
+        Candidate(METHODS[name]())
+        for name in ("link-concat", "gcn-jk", "h2gcn", "mixhop", "gat-jk")
+    ),
 ]
 """Candidates that separate the features of a node from those of its neighbours."""
 
 MIXED_EGO = [
-    Candidate(kind()) for kind in (SGC, GCNII, APPNP, GPRGNN, GAT, CorrectAndSmooth)
+    Candidate(METHODS[name]())
+    for name in ("sgc", "gcnii", "appnp", "gpr-gnn", "gat", "correct-and-smooth")
 ]
 """Candidates that average the two."""
 

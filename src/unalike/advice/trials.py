@@ -83,9 +83,6 @@ def run_trial(
     return Trial(candidate, scores, seconds, limited)
 
 
-# Deadline
-
-
 MIN_SECONDS_TO_EXTRAPOLATE = 1.0
 """Seconds of a stage before its total time is extrapolated."""
 
@@ -134,9 +131,6 @@ class Deadline:
             expected_end = self.start + elapsed * self.total / self.done
         if expected_end > self.end:
             raise OutOfTimeError
-
-
-# Sample of a large graph
 
 
 @dataclass(frozen=True)
@@ -208,9 +202,6 @@ def sample_with_neighbours(
 def positions_in(ids: Ids, nodes: Ids) -> Ids:
     """The positions in ascending `nodes` of those `ids` that are among them."""
     return torch.searchsorted(nodes, ids[torch.isin(ids, nodes)])
-
-
-# Folds of known labels
 
 
 SCORING_FRACTION = 0.5

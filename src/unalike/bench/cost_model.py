@@ -40,9 +40,6 @@ MAPPED = {"edges": "edges", "features": "features"}
 """Parts that are mapped from files."""
 
 
-# Workload.
-
-
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """Sizes of a LINKX epoch: steps on batches of train rows, then validation."""
@@ -204,9 +201,6 @@ def least_squares(
     scale[scale == 0] = 1.0
     factors, _ = nnls(relative / scale, np.ones(len(measured)))
     return np.asarray(factors / scale)
-
-
-# Prediction for a cluster.
 
 
 HOST_FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4)

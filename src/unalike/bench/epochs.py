@@ -124,9 +124,6 @@ class EngineEpoch:
         return gathered + written + state
 
 
-# Benchmark of epochs.
-
-
 PRECISIONS: dict[str, tuple[Precision, ...]] = {
     "cpu": ("float32",),
     "cuda": ("float32", "tf32", "bf16"),
@@ -280,9 +277,6 @@ def _reference(
     return reference_epoch(model, graph.to(device), split)
 
 
-# LINKX.
-
-
 POKEC_SIZED = {"nodes": 1_632_803, "pairs": 22_300_000, "features": 65}
 
 
@@ -341,9 +335,6 @@ def random_graph(nodes: int, pairs: int, features: int) -> Graph:
         labels=torch.randint(2, (nodes,)),
         num_classes=2,
     )
-
-
-# Message-passing methods.
 
 
 @dataclass(frozen=True, kw_only=True)

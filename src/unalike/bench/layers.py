@@ -166,9 +166,6 @@ IMPLEMENTATIONS = {
 }
 
 
-# Sizes.
-
-
 SIZES: dict[str, dict[str, int]] = {
     "cora": {"nodes": 2_708, "pairs": 5_278},
     "dense": {"nodes": 20_000, "pairs": 400_000},
@@ -178,9 +175,6 @@ SIZES: dict[str, dict[str, int]] = {
 """Random graphs; each pair is stored in both directions."""
 DEVICE_SIZES = {"cpu": ("cora", "dense", "arxiv"), "cuda": tuple(SIZES)}
 """The sizes that are timed by type of device."""
-
-
-# Benchmark.
 
 
 class Network(NamedTuple):

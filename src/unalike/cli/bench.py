@@ -38,7 +38,7 @@ from unalike.reports.benchmarks import (
     stack_table,
     time_table,
 )
-from unalike.reports.plotting import check_figure_path, require_matplotlib, save_figure
+from unalike.reports.plotting import check_figure_path, save_figure
 
 BENCHES: dict[str, type[EpochBenchmark]] = {
     "engine": LinkxBenchmark,
@@ -190,7 +190,6 @@ def command(
     """
     if plot is not None:
         check_figure_path(plot)
-        require_matplotlib()
     kinds: dict[str, EpochOptions | LayerOptions | ScalingOptions] = {
         **dict.fromkeys(BENCHES, peers),
         "layers": layers_of_pyg,

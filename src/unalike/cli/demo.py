@@ -28,15 +28,10 @@ from unalike.formatting import format_mean_std
 from unalike.importing.api import import_graph
 from unalike.importing.options import ImportOptions
 from unalike.measures import measure
-from unalike.methods import name_of
-from unalike.methods.base import Method
-from unalike.methods.gcn import GCN
-from unalike.methods.link import LINK
-from unalike.methods.linkx import LINKX
-from unalike.methods.mlp import MLP
+from unalike.methods import METHODS
+from unalike.options import with_options
 from unalike.progress import Progress
 from unalike.reports.plotting import plot_scores, require_matplotlib, save_figure
-from unalike.training.state import Training
 
 NODES = 4000
 SHOWN = ("edge_homophily", "class_homophily", "monophily", "two_hop_node_homophily")
@@ -143,11 +138,11 @@ def compare(stored: StoredGraph, progress: Progress) -> dict[str, dict[str, Any]
     """Test scores of LINKX, MLP, LINK and GCN with their defaults on all splits."""
     options = RunOptions(device=best_device(), progress=progress)
     rows = {}
-    for kind in (MLP, LINK, GCN, LINKX):
-        method: Method = kind(training=Training(epochs=EPOCHS))
+    for name in ("mlp", "link", "gcn", "linkx"):
+        method = with_options(METHODS[name](), {"epochs": EPOCHS}, name)
         results = run(stored, method, options=options)
         tests = [result.test for result in results]
-        rows[name_of(method)] = {"tests": tests, "seconds": results.seconds}
+        rows[name] = {"tests": tests, "seconds": results.seconds}
     return rows
 
 

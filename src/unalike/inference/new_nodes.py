@@ -108,9 +108,6 @@ def adjacency_hash(adjacency: Adjacency) -> str:
     return digest.hexdigest()
 
 
-# Edges of new nodes.
-
-
 def build_rows(
     out_edges: EdgesLike,
     in_edges: EdgesLike | None,
@@ -185,9 +182,6 @@ def _rows_from_pairs(
         values=weights[torch.from_numpy(known)] if graph.weighted else None,
     )
     return rows, int((~known).sum())
-
-
-# Features of new nodes.
 
 
 def match_features(features: AnyFeatures, training_graph: TrainingGraph) -> Features:

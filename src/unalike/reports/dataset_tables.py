@@ -163,4 +163,4 @@ def compatibility_columns(
         Column(name, cells, align_right=True)
         for name, cells in zip(names, zip(*texts, strict=True), strict=True)
     ]
-    return [Column("from \\ to", [column.heading for column in columns]), *columns]
+    return [Column("from \\ to", names), *columns]

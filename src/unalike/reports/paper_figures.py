@@ -355,9 +355,6 @@ def arrow(
     ax.text((x0 + x1) / 2, above + 0.12, text, ha="center", va="bottom", fontsize=8)
 
 
-# Table of figures.
-
-
 PROPOSED_DATASETS = (
     "penn94",
     "pokec",

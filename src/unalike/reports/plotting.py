@@ -83,13 +83,14 @@ def panels(count: int, *, columns: int, size: tuple[float, float]) -> tuple[Any,
 
 
 def check_figure_path(path: Path) -> None:
-    """Raise if the suffix is no figure format or the file cannot be written."""
+    """Raise if a figure cannot be drawn, by its suffix, or cannot be written."""
     if path.suffix.lower() not in SUFFIXES:
         suffixes = ", ".join(SUFFIXES)
         raise UserError(f"A figure ends in {suffixes}; '{path.name}' does not.")
     if not path.absolute().parent.is_dir():
         raise UserError(f"There is no folder {path.absolute().parent} for the figure.")
     check_writable(path)
+    require_matplotlib()
 
 
 def save_figure(figure: Any, path: Path) -> None:

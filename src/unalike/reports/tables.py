@@ -201,8 +201,6 @@ FORMATS: dict[str, Callable[[ResultTable], str]] = {
     "csv": csv_text,
 }
 
-# Cells.
-
 
 @dataclass(frozen=True)
 class TextCell:

@@ -196,9 +196,6 @@ def plain_text(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.cast(pa.schema(fields))
 
 
-# Spark
-
-
 def score_on_spark(
     scorer: RowScorer, model: Model, rows: LazyFrame, schema: pa.Schema
 ) -> Any:

@@ -123,9 +123,6 @@ def share_of(value: nw.Expr, total: nw.Expr) -> nw.Expr:
     return when(total > 0).then(value / total).otherwise(lit(0.0))
 
 
-# Structure
-
-
 def add_structure(table: NodeTable, graph: FrameGraph, steps: Steps) -> None:
     """Degrees, self-loops, reciprocity, and degrees of neighbours."""
     names = {f"structure:log_degree:{s}": col(f"log_{s}") for s in steps.pairs}
@@ -196,9 +193,6 @@ def near_columns(steps: Steps, step: str) -> Iterator[tuple[str, nw.Expr]]:
         variance = col(f"square_{other}") - mean * mean
         spread = when(variance > 0).then(variance).otherwise(lit(0.0)).sqrt()
         yield f"structure:spread:{step}:{other}", spread
-
-
-# Labels
 
 
 def add_label_histograms(

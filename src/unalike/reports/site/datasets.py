@@ -29,8 +29,6 @@ from unalike.reports.site.leaderboard import NO_PATHS, round_floats
 from unalike.system import cache_dir
 from unalike.version import __version__
 
-# The degree distribution of a graph as JSON.
-
 
 def degree_document(graph: Graph) -> Document:
     """The number of nodes of every degree, and its mean over ranges of degrees."""

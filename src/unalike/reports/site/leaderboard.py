@@ -38,8 +38,6 @@ from unalike.reports.site.documents import (
 )
 from unalike.reports.tables import ScoreCell, rank
 
-# Cells of a leaderboard, with the ids of the runs behind each number.
-
 
 def cell(score: ScoreCell, selection: CellSelection, further: Document) -> Document:
     """A cell as JSON, with the cost and the ids of its runs, without empty keys."""
@@ -288,9 +286,6 @@ def all_runs_table(
         scores,
         selections,
     )
-
-
-# Table cells without a number of ours, and runs that failed.
 
 
 def missing_cells(tables: Sequence[Document]) -> list[Document]:

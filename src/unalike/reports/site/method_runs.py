@@ -75,9 +75,6 @@ def best_with_value(value: Any, configs: Sequence[ConfigRuns]) -> Document:
     }
 
 
-# All runs of a method on a dataset, as columns.
-
-
 SCORES = ("train", "valid", "test", "best_epoch", "seconds", "peak_memory_mb")
 
 
@@ -168,9 +165,6 @@ def to_columns(documents: Iterable[Document]) -> dict[str, Any]:
         is_constant = all(value == values[0] for value in values)
         columns[name] = {"constant": values[0]} if is_constant else values
     return columns
-
-
-# Learning curves of a configuration, one for each split.
 
 
 MAX_POINTS = 250

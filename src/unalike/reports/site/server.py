@@ -21,9 +21,6 @@ from unalike.reports.site.documents import Document, as_script
 from unalike.reports.site.site_data import SiteData, change_tokens
 from unalike.reports.site.writer import chart_assets, static_assets
 
-# The files of the page from a database that a sweep is filling.
-
-
 STATE = "data/state.json"
 """What the page polls."""
 
@@ -82,9 +79,6 @@ class LiveSite:
             live = {"has_datasets": self.datasets is not None, "live_token": now}
             self._site = {**self.site_data.site_document(progress), **live}
             self._version = now
-
-
-# HTTP server of the report page, which shows new results while a sweep runs.
 
 
 HEADERS = {

@@ -70,8 +70,6 @@ Groups = dict[GroupKey, CellSelection]
 ChangeToken = tuple[str | None, str | None]
 """The hash of the dataset, and the token of the dataset and the method."""
 
-# The documents of the page from a database; only what has changed is read again.
-
 
 @dataclass(eq=False)
 class SiteData:
