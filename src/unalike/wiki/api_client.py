@@ -142,9 +142,6 @@ class RateLimiter:
         with self.lock:
             self.next_time = max(self.next_time, time.monotonic() + seconds)
 
-    def stop(self) -> None:
-        self.stopped.set()
-
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlPolicy:
@@ -234,7 +231,7 @@ class ApiClient:
 
     def close(self) -> None:
         """Cancel waiting threads and close all connections."""
-        self.rate_limiter.stop()
+        self.rate_limiter.stopped.set()
         for connection in self.connections:
             connection.close()
 
