@@ -122,10 +122,6 @@ class Twin(StoredSource):
             return stored.graph
         return undirected_graph(stored, self._folder_name, self.data, progress=progress)
 
-    def remarks(self) -> list[str]:
-        """No notes: a generated graph is complete."""
-        return []
-
     @property
     def _folder_name(self) -> str:
         return f"{self.name}-{self.digest}"
