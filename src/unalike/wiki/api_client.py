@@ -16,7 +16,12 @@ from socket import SHUT_RDWR
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-from unalike.datasets.download import RETRY_STATUSES, USER_AGENT, parse_retry_after
+from unalike.datasets.download import (
+    RETRY_STATUSES,
+    USER_AGENT,
+    TransientError,
+    parse_retry_after,
+)
 from unalike.errors import UserError, lookup, require_positive
 
 MAX_RESPONSE_BYTES = 1 << 26
@@ -182,14 +187,6 @@ PARSE_ERRORS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticEr
 """Errors that a response with wrong contents may raise."""
 
 Result = TypeVar("Result")
-
-
-class TransientError(Exception):
-    """The request failed, but may succeed later; the text is the reason."""
-
-    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
 
 
 class ApiClient:
