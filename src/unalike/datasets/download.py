@@ -47,7 +47,7 @@ class DownloadError(Exception):
     """A mirror does not give the file; the message is the reason."""
 
 
-class IncompleteDownloadError(Exception):
+class TransientError(Exception):
     """The connection ended early, or the server is busy; a retry may succeed."""
 
     def __init__(self, reason: str, retry_after: float = 0.0) -> None:
@@ -111,7 +111,7 @@ def download(
         try:
             _attempt(url, part, size, progress)
             return
-        except (IncompleteDownloadError, HTTPException, OSError) as error:
+        except (TransientError, HTTPException, OSError) as error:
             reason, retry_after = _reason(error), getattr(error, "retry_after", 0.0)
             if getattr(error, "errno", None) in DISK_ERRNOS:
                 raise
@@ -191,11 +191,11 @@ def _raise_for_status(
         if offset == (size or (int(total) if total.isdigit() else None)):
             return
         part.discard()
-        raise IncompleteDownloadError("the bytes of an earlier attempt do not fit")
+        raise TransientError("the bytes of an earlier attempt do not fit")
     reason = f"it answers {error.code} {error.reason}"
     if error.code in RETRY_STATUSES:
         retry_after = parse_retry_after(error.headers.get("Retry-After"))
-        raise IncompleteDownloadError(reason, retry_after)
+        raise TransientError(reason, retry_after)
     raise DownloadError(reason)
 
 
@@ -233,9 +233,7 @@ def _receive(
                 raise DownloadError("it sends more bytes than the file has")
             chunk = response.read1(CHUNK_BYTES)
     if total is not None and part.size < total:
-        raise IncompleteDownloadError(
-            f"it broke off after {part.size} of {total} bytes"
-        )
+        raise TransientError(f"it broke off after {part.size} of {total} bytes")
 
 
 MAGIC_NUMBERS = {

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features, Graph, quantile_labels
+from unalike.data.split import PARTS
 from unalike.datasets.base import Counts, Dataset, Published
 from unalike.datasets.readers import (
     check_compressed,
@@ -34,6 +35,11 @@ def raw_file(graph: str, name: str) -> RemoteFile:
     return RemoteFile(f"ogbn_{graph}/{name}", (mirror,))
 
 
+def split_files(graph: str, scheme: str) -> tuple[RemoteFile, ...]:
+    """The official split of a graph, a file for each part."""
+    return tuple(raw_file(graph, f"split/{scheme}/{part}.csv.gz") for part in PARTS)
+
+
 def _arxiv_file(name: str) -> RemoteFile:
     mirror = f"{BASE_URL}/arxiv.zip#arxiv/raw/{name}"
     return RemoteFile(
@@ -48,18 +54,12 @@ ARXIV_YEARS = _arxiv_file("node_year.csv.gz")
 ARXIV_MATRIX = RemoteFile("arxiv-year/adj_full.npz")
 """The same edges as a SciPy matrix, an alternative to the CSV file of OGB."""
 
-ARXIV_SPLIT = tuple(
-    raw_file("arxiv", f"split/time/{part}.csv.gz")
-    for part in ("train", "valid", "test")
-)
+ARXIV_SPLIT = split_files("arxiv", "time")
 PRODUCTS = {
     name: raw_file("products", f"raw/{name}.csv.gz")
     for name in ("edge", "node-feat", "node-label", "num-node-list")
 }
-PRODUCTS_SPLIT = tuple(
-    raw_file("products", f"split/sales_ranking/{part}.csv.gz")
-    for part in ("train", "valid", "test")
-)
+PRODUCTS_SPLIT = split_files("products", "sales_ranking")
 
 
 def read_arxiv_year(root: Path) -> Graph:

@@ -33,7 +33,7 @@ class FrameTable(Table):
     frame: Frame
 
     @classmethod
-    def of(cls, value: Any, what: str) -> FrameTable:
+    def of(cls, value: Any, what: Path | str) -> FrameTable:
         """The table of a frame, or of anything else that Arrow can read."""
         if type(value).__module__.partition(".")[0] == "pandas":
             value = value.rename(columns=str)

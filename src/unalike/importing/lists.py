@@ -37,16 +37,14 @@ def parse_words(values: pa.Array) -> pa.LargeListArray | None:
 
 
 def parse_vectors(values: pa.Array) -> pa.LargeListArray | None:
-    """Parse lists of numbers with fractions; None if a value is no such list.
-
-    Whole numbers alone are names of categories, as in "[1, 4, 7]".
-    """
+    """Parse lists of numbers with fractions; None if a value is no such list."""
     lists = _as_lists(values)
     if lists is None:
         return None
     if not isinstance(lists, list):
         return lists.cast(NUMBERS) if types.is_floating(lists.type.value_type) else None
     kinds = {type(item) for one in lists if one is not None for item in one}
+    # Whole numbers alone are names of categories, as in "[1, 4, 7]".
     if kinds == {int} or kinds - {int, float}:
         return None
     try:

@@ -16,7 +16,12 @@ from socket import SHUT_RDWR
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-from unalike.datasets.download import RETRY_STATUSES, USER_AGENT, parse_retry_after
+from unalike.datasets.download import (
+    RETRY_STATUSES,
+    USER_AGENT,
+    TransientError,
+    parse_retry_after,
+)
 from unalike.errors import UserError, lookup, require_positive
 
 MAX_RESPONSE_BYTES = 1 << 26
@@ -142,9 +147,6 @@ class RateLimiter:
         with self.lock:
             self.next_time = max(self.next_time, time.monotonic() + seconds)
 
-    def stop(self) -> None:
-        self.stopped.set()
-
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlPolicy:
@@ -187,14 +189,6 @@ PARSE_ERRORS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticEr
 Result = TypeVar("Result")
 
 
-class TransientError(Exception):
-    """The request failed, but may succeed later; the text is the reason."""
-
-    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
-
-
 class ApiClient:
     """Client of a wiki's action API for any number of threads."""
 
@@ -234,7 +228,7 @@ class ApiClient:
 
     def close(self) -> None:
         """Cancel waiting threads and close all connections."""
-        self.rate_limiter.stop()
+        self.rate_limiter.stopped.set()
         for connection in self.connections:
             connection.close()
 

@@ -32,9 +32,6 @@ class Gaussian:
     informativeness: float = 0.25
     dtype: str = "float32"
 
-    def __post_init__(self) -> None:
-        check_probability(self.informativeness)
-
     def write(
         self, writer: GraphWriter, classes: np.ndarray, seed: int, progress: Progress
     ) -> None:
@@ -82,9 +79,6 @@ class OneHot:
     telling: int = 0
     """The index of the field that depends on the class."""
 
-    def __post_init__(self) -> None:
-        check_probability(self.informativeness)
-
     @property
     def width(self) -> int:
         return sum(self.fields)
@@ -116,9 +110,3 @@ class OneHot:
                 is_own = rng.random(len(classes)) < self.informativeness
                 values = np.where(is_own, own, values)
             yield values
-
-
-def check_probability(informativeness: float) -> None:
-    """Refuse an informativeness outside 0 to 1."""
-    if not 0 <= informativeness <= 1:
-        raise UserError(f"An informativeness of {informativeness} is not in 0 to 1.")

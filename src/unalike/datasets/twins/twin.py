@@ -82,6 +82,9 @@ class Twin(StoredSource):
             problem = "an undirected twin needs a symmetric table of edges"
         elif not 0 <= self.monophily < 1:
             problem = f"its monophily {self.monophily} is not from 0 up to 1"
+        elif not 0 <= self.features.informativeness <= 1:
+            given = self.features.informativeness
+            problem = f"its informativeness {given} is not in 0 to 1"
         elif self.seed < 0:
             problem = f"its seed {self.seed} is negative"
         elif apportion(sizes, self.num_nodes).min(initial=1) < 1:
@@ -118,10 +121,6 @@ class Twin(StoredSource):
         if not self.symmetrised:
             return stored.graph
         return undirected_graph(stored, self._folder_name, self.data, progress=progress)
-
-    def remarks(self) -> list[str]:
-        """No notes: a generated graph is complete."""
-        return []
 
     @property
     def _folder_name(self) -> str:

@@ -62,10 +62,7 @@ def index_by_id(ids: np.ndarray) -> np.ndarray:
 
 
 def read_pages(files: DumpFiles, stage: StageOutput, progress: Progress) -> None:
-    """Read titles and ids of the main namespace, and the number of articles.
-
-    The pages are all articles, then all redirects, by ascending id.
-    """
+    """Read titles and ids of all articles, then of all redirects, by ascending id."""
     table = SqlTable.open(files.tables["page"], "page")
     wanted = ["page_id", "page_namespace", "page_is_redirect"]
     progress.stage("Reading pages", table.megabytes, "MB")
