@@ -100,6 +100,14 @@ def test_what_a_search_does_not_have_is_refused(folder):
         tune("shop", minutes=1.0)
 
 
+@pytest.mark.parametrize("start", [run, tune])
+def test_a_graph_in_memory_without_labels_is_refused(start):
+    graph = suiting(nodes=60)
+    bare = Graph.from_scipy(graph.adjacency.to_scipy(), features=graph.features)
+    with pytest.raises(UserError, match="graph in memory has no labels to train by"):
+        start(bare, QUICK)
+
+
 @pytest.mark.parametrize("method", [QUICK, CorrectAndSmooth()])
 def test_a_graph_without_splits_is_refused_with_a_remedy(tmp_path, method):
     stored = save_graph(tmp_path / "bare", suiting(nodes=60))
