@@ -19,6 +19,10 @@ from unalike import (
     save_graph,
     tune,
 )
+from unalike.experiments.method_search import search_space
+from unalike.methods import METHODS
+from unalike.methods.base import TrainedMethod
+from unalike.options import with_options
 
 QUICK = LINKX(hidden=6, training=Training(epochs=3))
 
@@ -70,6 +74,24 @@ def test_methods_are_given_by_name_or_class(folder):
     for method in ("label-propagation", LabelPropagation):
         found = tune("shop", method, trials=1)
         assert isinstance(found.best, LabelPropagation)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * ("views" in name))
+        for name in METHODS
+        if name != "correct-and-smooth"
+    ],
+)
+def test_every_method_is_searched_on_an_own_graph(folder, name):
+    method = METHODS[name]()
+    if isinstance(method, TrainedMethod):
+        method = with_options(method, {"epochs": 2}, name)
+    found = tune("shop", method, trials=1)
+    assert type(found.best) is METHODS[name]
+    assert found.command.startswith(f"unalike train shop {name}")
+    assert {*found.searched} == {*search_space(method)}
 
 
 def test_numbers_to_predict_are_searched():
