@@ -12,6 +12,7 @@ SMALL = {
     "advice": "--only table",
     "batch_cost": "--nodes 60000 --json",
     "cross_fit": "--datasets chameleon-twin",
+    "defaults": "--datasets chameleon-twin --methods link --epochs 3 --json",
     "dumps": "--articles 300 --links 3000 --json",
     "import_edges": "--edges 2000",
     "larger_than_memory": "--graph chameleon-twin --size 500 --hidden 8 --epochs 1",

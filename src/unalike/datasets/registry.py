@@ -106,7 +106,8 @@ class GraphInMemory:
         return self.graph
 
     def splits(self) -> list[Split]:
-        return random_splits(self.graph.labels, count=NUM_SPLITS)
+        labels = self.graph.labels
+        return random_splits(labels, count=NUM_SPLITS) if (labels >= 0).any() else []
 
     def remarks(self) -> list[str]:
         unscaled = differ_in_scale(self.graph.features)

@@ -279,6 +279,8 @@ def no_features_error(method: Method, source: GraphSource) -> UserError:
 
 def no_splits_error(source: GraphSource) -> UserError:
     """The error of a graph without splits."""
+    if isinstance(base_dataset(source), GraphInMemory):
+        return UserError(f"{source.name} has no labels to train by.")
     return UserError(
         f"{source.name} has no splits. An import makes none if too few nodes are "
         "labelled; save_graph stores those that it is given, as in "

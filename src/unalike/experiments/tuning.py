@@ -14,7 +14,11 @@ from unalike.datasets.base import Dataset
 from unalike.datasets.registry import GraphInMemory, as_source
 from unalike.datasets.twins.twin import Twin
 from unalike.errors import UserError
-from unalike.experiments.config import base_dataset, options_of_dataset
+from unalike.experiments.config import (
+    base_dataset,
+    no_splits_error,
+    options_of_dataset,
+)
 from unalike.experiments.correct_and_smooth_search import (
     StudyResult,
     search_correct_and_smooth,
@@ -166,6 +170,8 @@ def findable(source: object) -> Iterator[tuple[str, Path | None]]:
         with TemporaryDirectory() as folder:
             path = Path(folder, source.name)
             splits = source.splits()
+            if not splits:
+                raise no_splits_error(source)
             save_graph(path, source.graph, splits=splits, metric=source.metric)
             yield str(path), None
     else:

@@ -198,6 +198,9 @@ def test_scored_nodes_are_neither_train_nor_valid_nodes(monkeypatch):
 
 def test_features_alone_suffice():
     advice = advise(source(shuffled_edges(suiting())))
+    first = advice.ranking[0]
+    assert repr(advice).startswith(f"Advice({first.words} {first.trial.mean_score:.1f}")
+    assert len(repr(advice)) < 100 * len(advice.ranking)
     assert advice.ranking[0].trial.candidate.method in (MLP(), LINKX())
     assert any("The edges add nothing to the features" in v for v in advice.verdicts)
 

@@ -19,6 +19,10 @@ from unalike import (
     save_graph,
     tune,
 )
+from unalike.experiments.method_search import search_space
+from unalike.methods import METHODS
+from unalike.methods.base import TrainedMethod
+from unalike.options import with_options
 
 QUICK = LINKX(hidden=6, training=Training(epochs=3))
 
@@ -72,6 +76,24 @@ def test_methods_are_given_by_name_or_class(folder):
         assert isinstance(found.best, LabelPropagation)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * ("views" in name))
+        for name in METHODS
+        if name != "correct-and-smooth"
+    ],
+)
+def test_every_method_is_searched_on_an_own_graph(folder, name):
+    method = METHODS[name]()
+    if isinstance(method, TrainedMethod):
+        method = with_options(method, {"epochs": 2}, name)
+    found = tune("shop", method, trials=1)
+    assert type(found.best) is METHODS[name]
+    assert found.command.startswith(f"unalike train shop {name}")
+    assert {*found.searched} == {*search_space(method)}
+
+
 def test_numbers_to_predict_are_searched():
     graph = suiting(nodes=60)
     prices = graph.features[:, 0].numpy() * 3 + np.arange(60) / 60
@@ -98,6 +120,14 @@ def test_what_a_search_does_not_have_is_refused(folder):
         tune("shop", QUICK, options=RunOptions(model="m.safetensors"))
     with pytest.raises(UserError, match="give trials"):
         tune("shop", minutes=1.0)
+
+
+@pytest.mark.parametrize("start", [run, tune])
+def test_a_graph_in_memory_without_labels_is_refused(start):
+    graph = suiting(nodes=60)
+    bare = Graph.from_scipy(graph.adjacency.to_scipy(), features=graph.features)
+    with pytest.raises(UserError, match="graph in memory has no labels to train by"):
+        start(bare, QUICK)
 
 
 @pytest.mark.parametrize("method", [QUICK, CorrectAndSmooth()])

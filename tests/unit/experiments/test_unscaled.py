@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from graphs import suiting
 
-from unalike import LINK, Graph, Training, advise, random_splits, run, save_graph
+from unalike import LINK, Graph, Training, random_splits, run, save_graph
 
 LINK_ONLY = LINK(training=Training(epochs=1))
 
@@ -39,9 +39,3 @@ def test_scaled_features_and_named_graphs_give_no_warning(tmp_path):
         warnings.simplefilter("error")
         run(scaled, LINK_ONLY)
         run("chameleon-twin", LINK_ONLY, splits=[0])
-
-
-def test_advice_has_a_short_repr(tmp_path):
-    text = repr(advise(suiting(nodes=60), seconds=1.0))
-    assert text.startswith("Advice(")
-    assert len(text) < 600
