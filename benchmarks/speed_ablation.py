@@ -18,7 +18,7 @@ from functools import lru_cache
 from unittest import mock
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike import METHODS, Training
 from unalike.bench.epochs import EngineEpoch
@@ -110,9 +110,10 @@ def random_graph(nodes: int, edges: int) -> Graph:
     )
 
 
-def cases(device: torch.device) -> dict[str, Callable[[], tuple[Graph, list, object]]]:
+def cases(
+    device: torch.device, large: int
+) -> dict[str, Callable[[], tuple[Graph, list, object]]]:
     """Graphs, splits and methods: stacks of a small graph, and one large run."""
-    large = 1_600_000 if device.type == "cuda" else 50_000
     wide = 512 if device.type == "cuda" else 64
     precisions = ("float32", "bf16") if device.type == "cuda" else ("float32",)
 
@@ -153,12 +154,13 @@ def cases(device: torch.device) -> dict[str, Callable[[], tuple[Graph, list, obj
 
 
 def measure(
-    only: list[str], some_cases: list[str], rounds: int
+    only: list[str], some_cases: list[str], rounds: int, nodes: int | None
 ) -> list[dict[str, object]]:
     """Milliseconds of an epoch with and without each part, for each case."""
     device = torch.device(choose_device("auto"))
     rows = []
-    for what, make in cases(device).items():
+    nodes = nodes or (1_600_000 if device.type == "cuda" else 50_000)
+    for what, make in cases(device, nodes).items():
         if not any(what.startswith(one) for one in some_cases or [""]):
             continue
         graph, splits, method = make()
@@ -214,9 +216,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--cases", nargs="*", default=[], help="beginnings of names")
+    parser.add_argument("--nodes", type=int, help="nodes of the large graphs")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    found = measure(options.only, options.cases, options.rounds)
+    found = measure(options.only, options.cases, options.rounds, options.nodes)
     best: dict[str, float] = {}
     for row in found:
         best[row["part"]] = max(best.get(row["part"], 0.0), row["ratio"])

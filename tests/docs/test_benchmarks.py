@@ -21,6 +21,7 @@ SMALL = {
     "predict": "--nodes 100 --json",
     "row_loader": "--edges 30000 --rows 50 --features 3 --json",
     "serve": "--seconds 1",
+    "speed_ablation": "--cases MLP --nodes 3000 --rounds 1",
     "start": "--only help --repeats 1 --json",
     "stacks": "--datasets chameleon-twin --hidden 8 --epochs 1 --device cpu",
     "twins": "chameleon-twin --json",
