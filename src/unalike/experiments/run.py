@@ -117,7 +117,7 @@ def run(
     """
     options = options or deprecated_place(place)
     source = as_source(dataset)
-    if isinstance(source, StoredGraph | GraphInMemory):
+    if isinstance(source, GraphInMemory):
         for remark in source.remarks():
             warnings.warn(f"{source.name}: {remark}.", stacklevel=2)
     output = train_splits(source, method, splits=splits, seed=seed, options=options)
