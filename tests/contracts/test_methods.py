@@ -391,7 +391,7 @@ def assert_repeats(name, method, monkeypatch):
 
 def assert_command(name, method, view, monkeypatch):
     seen = {}
-    about = {"name": "a graph/with spaces", "metric": "accuracy"}
+    about = {"name": "a graph/with spaces", "metric": "accuracy", "provenance": {}}
     monkeypatch.setattr(
         train, "find", lambda dataset, data: StoredGraph(Path(dataset), about)
     )

@@ -30,7 +30,7 @@ def random_rows(shape, *, weighted):
     density[0] = 0
     density[-1] = 1
     source, target = (torch.rand(rows, columns) < density).nonzero().T
-    values = torch.randn(len(source)) if weighted else None
+    values = torch.randn(len(source)).abs() if weighted else None
     return Adjacency.from_edges(source, target, shape=shape, values=values)
 
 
