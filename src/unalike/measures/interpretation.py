@@ -99,6 +99,8 @@ def format_number(number: float | None, form: str) -> str:
 def interpret(name: str, measures: Measures) -> str:
     """One line of interpretation of a measure, given the other measures."""
     if math.isnan(measures[name]):
+        if name.endswith("homophily") and math.isnan(measures.get("edge_homophily", 0)):
+            return "no edge joins two labelled nodes"
         return UNDEFINED.get(name, "not defined for this graph")
     text, value = INTERPRETATIONS.get(name, ""), measures[name]
     return text.format(value) if isinstance(text, str) else text(value, measures)

@@ -8,6 +8,7 @@ import torch
 from unalike import Graph, UserError, measure, open_graph, save_graph
 from unalike.measures import Convention, paper_conventions, two_hop
 from unalike.measures.edge_statistics import UNDIRECTED, GraphView, degree_histogram
+from unalike.measures.interpretation import interpret
 
 
 def small(pairs, labels, *, directed=False):
@@ -158,3 +159,9 @@ def test_a_batch_of_rows_is_an_error():
     batch = small([(0, 1), (1, 2)], [0, 1, 0]).select_rows(torch.tensor([0, 1]))
     with pytest.raises(UserError, match="2 of 3 rows"):
         measure(batch)
+
+
+def test_a_graph_of_self_loops_is_told_that_no_edge_joins_two_nodes():
+    result = measure(small([(0, 0), (1, 1), (2, 2)], [0, 1, 0]))
+    for name in ("generalised_edge_homophily", "unbiased_homophily"):
+        assert interpret(name, result) == "no edge joins two labelled nodes"
