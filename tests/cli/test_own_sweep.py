@@ -4,8 +4,10 @@ import json
 import shlex
 
 import pytest
+import torch
 from sweep_fixtures import SPLITS, stored
 
+from unalike import Graph, random_splits, save_graph
 from unalike.cli.main import main
 from unalike.experiments.database import ResultsDatabase, result_from_row
 from unalike.experiments.plan import SweepRequest, plan_sweep
@@ -100,3 +102,21 @@ def test_tune_stops_early(graph, capsys, tmp_path, monkeypatch):
     words = ["--trials", "1", "--device", "cpu", "--json", "link", "--epochs", "220"]
     assert main(["tune", graph, *words]) == 0
     assert "--patience 200" in json.loads(capsys.readouterr().out)["command"]
+
+
+def test_methods_that_ignore_edge_weights_are_left_out(tmp_path):
+    nodes = torch.arange(20)
+    weighted = Graph.from_edges(
+        nodes,
+        nodes.roll(1),
+        features=torch.rand(20, 3),
+        labels=nodes % 2,
+        weights=torch.rand(20) + 1,
+    )
+    splits = random_splits(weighted.labels, count=1)
+    save_graph(tmp_path / "roads", weighted, splits=splits)
+    text = recipe_text(tmp_path / "roads").replace('"link"', '"gat"')
+    plan = plan_sweep(SweepRequest(recipes=[parse(text, "own")]))
+    assert not plan.groups
+    (reason,) = plan.missing.values()
+    assert reason.startswith("gat ignores edge weights")

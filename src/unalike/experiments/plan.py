@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from unalike.data.store import StoredGraph
+from unalike.data.store import StoredGraph, open_graph
 from unalike.datasets import GraphSource, find
 from unalike.errors import UserError, check_seed
 from unalike.experiments.config import (
@@ -23,6 +23,7 @@ from unalike.experiments.config import (
 )
 from unalike.experiments.recipe import Recipe, RecipeCell
 from unalike.files import json_hash
+from unalike.methods import check_predicts_numbers, check_uses_edge_weights
 
 NOTHING_FITS = "Nothing fits --only; quoted cells need --quoted besides."
 
@@ -143,6 +144,10 @@ def plan_sweep(request: SweepRequest) -> SweepPlan:
             has_features = dataset.has_features or cell.view.label_inputs
             if method.needs_features and not has_features:
                 raise no_features_error(method, find(cell.dataset, request.data))
+            if dataset.path is not None:
+                graph = open_graph(Path(dataset.path)).graph
+                check_uses_edge_weights(method, graph)
+                check_predicts_numbers(method, graph)
         except UserError as error:
             missing[f"{recipe.name} {cell.dataset}"] = str(error)
             continue
