@@ -104,7 +104,9 @@ def measure(graph: Graph, options: argparse.Namespace, stages: Stages) -> None:
     task = Task(graph, train.sort()[0], valid.sort()[0], ACCURACY)
     known = stages.run("walks", lambda: KnownGraph.of(graph, options.hops, device))
     assert isinstance(known, KnownGraph)
-    near = stages.run("groups of equal rows", lambda: Neighbourhoods.of(known))
+    near = stages.run(
+        "groups of equal rows", lambda: Neighbourhoods.of(known, options.views)
+    )
     assert isinstance(near, Neighbourhoods)
     blocks = {}
     for name in [name for name in GRAPH_VIEWS if name in options.views]:
