@@ -648,7 +648,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "cpu epochs": cpu_epochs,
     "cpu stacks": stacks("stacks-cpu"),
     "cpu method epochs": cpu_method_epochs,
-    "layer times": layer_times("layers-small-cpu", "layers-cpu"),
+    "layer times": layer_times("layers-cpu"),
     "layer times on a GPU": layer_times(
         "layers-h200", "layers-pokec-h200", "layers-pokec-gat-h200"
     ),
