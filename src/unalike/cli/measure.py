@@ -59,8 +59,6 @@ def command(
     """
     if not names:
         raise UserError("Name a dataset; `unalike list datasets` shows them all.")
-    if bootstrap < 0:
-        raise UserError(f"--bootstrap is {bootstrap}; it must be at least 0.")
     conventions = lookup(CONVENTIONS, convention, "convention")
     found = {name: datasets.find(name, data) for name in names}
     labels = unique_labels(found)

@@ -335,6 +335,9 @@ BOOTSTRAP_GROUPS = 256
 """Groups of nodes that are resampled; a smaller graph has one group per node."""
 
 
+MAX_RESAMPLES = 100_000
+
+
 def bootstrap_interval(
     grouped: GroupedEdgeStatistics,
     function: Callable[[EdgeStatistics], float],

@@ -11,9 +11,10 @@ import numpy as np
 from unalike.data.graph import Graph
 from unalike.data.regression import check_has_classes
 from unalike.data.split import Split
-from unalike.errors import check_seed, lookup
+from unalike.errors import UserError, check_seed, lookup
 from unalike.measures.edge_statistics import (
     BOOTSTRAP_GROUPS,
+    MAX_RESAMPLES,
     STORED,
     Convention,
     EdgeStatistics,
@@ -57,6 +58,8 @@ def measure(
     check_has_classes(graph, "Homophily")
     for name in only:
         lookup(MEASURES, name, "measure")
+    if not 0 <= bootstrap <= MAX_RESAMPLES:
+        raise UserError(f"--bootstrap is {bootstrap}; give 0 to {MAX_RESAMPLES}.")
     num_groups = BOOTSTRAP_GROUPS if bootstrap else 1
     convention = partial(convention_of, conventions)
     view = cache(partial(GraphView.of, graph, splits=splits))

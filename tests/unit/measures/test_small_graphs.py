@@ -165,3 +165,9 @@ def test_a_graph_of_self_loops_is_told_that_no_edge_joins_two_nodes():
     result = measure(small([(0, 0), (1, 1), (2, 2)], [0, 1, 0]))
     for name in ("generalised_edge_homophily", "unbiased_homophily"):
         assert interpret(name, result) == "no edge joins two labelled nodes"
+
+
+@pytest.mark.parametrize("count", [-1, 10**12])
+def test_an_impossible_number_of_bootstrap_samples_is_refused(count):
+    with pytest.raises(UserError, match="give 0 to 100000"):
+        measure(small([(0, 1)], [0, 1]), bootstrap=count)
