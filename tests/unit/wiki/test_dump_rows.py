@@ -96,6 +96,20 @@ def test_concatenated_compressed_streams_are_read_as_one_file(
     assert numbers == [[number, 1] for number in range(50)]
 
 
+@pytest.mark.parametrize("damage", ["no stream", "cut"])
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress)]
+)
+def test_a_damaged_second_stream_is_an_error(tmp_path, suffix, compress, damage):
+    content = written([(number, 1, 0.1, f"t{number}", None) for number in range(50)])
+    second = compress(content[300:])
+    second = b"X" + second[1:] if damage == "no stream" else second[:-9]
+    path = tmp_path / f"rows.sql{suffix}"
+    path.write_bytes(compress(content[:300]) + second)
+    with pytest.raises(UserError, match="is damaged"):
+        read(path)
+
+
 @pytest.mark.parametrize(
     "values",
     [

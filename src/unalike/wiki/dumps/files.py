@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -34,13 +34,43 @@ class Block:
     bytes_read: int
 
 
-OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+class Bz2Reader:
+    """A file of one or several bz2 streams, with zeros between or after them.
+
+    `bz2.open` ends silently at a stream whose header is damaged.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.stream = file, bz2.BZ2Decompressor()
+
+    def read(self, size: int) -> bytes:
+        """At most so many decompressed bytes, none at the end of the file."""
+        while True:
+            compressed = b""
+            if self.stream.eof:
+                compressed = self.stream.unused_data.lstrip(b"\0")
+                while not compressed and (block := self.file.read(READ_BYTES)):
+                    compressed = block.lstrip(b"\0")
+                if not compressed:
+                    return b""
+                self.stream = bz2.BZ2Decompressor()
+            elif self.stream.needs_input:
+                compressed = self.file.read(READ_BYTES)
+                if not compressed:
+                    raise EOFError("it ends in the middle of a stream")
+            if content := self.stream.decompress(compressed, size):
+                return content
+
+
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": Bz2Reader}
 
 
 def decompressed_blocks(path: Path) -> Iterator[Block]:
     """Decompress a file by its suffix; a damaged file raises a `UserError`."""
     position, opened = 0, OPENERS.get(path.suffix)
     try:
+        if opened and not path.stat().st_size:
+            raise EOFError("it is empty")
         with path.open("rb", buffering=READ_BYTES) as file:
             stream = opened(file) if opened else file
             while True:
@@ -49,8 +79,6 @@ def decompressed_blocks(path: Path) -> Iterator[Block]:
                 if not content:
                     break
                 position = file.tell()
-            if opened and not position:
-                raise EOFError("it is empty")
     except FileNotFoundError:
         raise UserError(f"{path} is missing.") from None
     except (OSError, EOFError, zlib.error) as error:
