@@ -95,7 +95,7 @@ def test_a_large_matrix_is_only_in_json(tmp_path, capsys):
         (["nowhere"], "nowhere"),
         (["{}", "--only", "edge_homophly"], "Did you mean 'edge_homophily'"),
         (["{}", "--convention", "papr"], "Did you mean 'paper'"),
-        (["{}", "--bootstrap", "-1"], "must be at least 0"),
+        (["{}", "--bootstrap", "-1"], "give 0 to 100000"),
         ([], "Name a dataset"),
     ],
 )
