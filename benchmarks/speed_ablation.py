@@ -86,7 +86,7 @@ def parts(device: torch.device) -> dict[str, Callable[[], ExitStack]]:
                 (linear, "matmul_like", lambda x, a, b: a @ b),
                 (norm, "matmul_like", lambda x, a, b: a @ b),
             ),
-            "dense products of crowded matrices": replaced(
+            "dense products of matrices that are dense enough": replaced(
                 (cuda, "dense_if_faster", lambda *_: None)
             ),
             "fused bias and ReLU": replaced(
@@ -134,7 +134,7 @@ def cases(
             f"LINKX, 2,000 nodes, hidden {wide}, 30 runs, {p}": case(
                 "linkx", 2_000, 60_000, 30, p, hidden=wide, layers=2
             ),
-            f"LINKX, crowded, hidden {wide}, 30 runs, {p}": case(
+            f"LINKX, 15 % dense, hidden {wide}, 30 runs, {p}": case(
                 "linkx", 2_000, 300_000, 30, p, hidden=wide, layers=2
             ),
             f"LINKX, {large:,} nodes, hidden 128, {p}": case(
@@ -146,7 +146,7 @@ def cases(
             f"MLP, {large:,} nodes, hidden 128, {p}": case(
                 "mlp", large, 13 * large, 1, p, hidden=128, layers=3
             ),
-            f"GCN, crowded, hidden {wide}, 30 runs, {p}": case(
+            f"GCN, 15 % dense, hidden {wide}, 30 runs, {p}": case(
                 "gcn", 2_000, 300_000, 30, p, hidden=wide
             ),
         }

@@ -50,8 +50,10 @@ RANGES: dict[str, tuple[float, float]] = {
 """Smallest and largest value of the hyperparameters with this name."""
 
 
-def check_ranges(settings: Any) -> None:
-    """Refuse hyperparameters out of their range, and numbers that are not finite."""
+def check_options(settings: Any) -> None:
+    """Refuse unknown words, values out of range and numbers that are not finite."""
+    for name, words in words_of(type(settings)).items():
+        lookup(words, str(getattr(settings, name)), name)
     for own in fields(settings):
         value = getattr(settings, own.name)
         for one in value if isinstance(value, tuple) else (value,):
@@ -102,6 +104,7 @@ def _subcommand(name: str, kind: type) -> list[Any]:
 
 TYPES: dict[type, dict[str, Any]] = {}
 CHOICES: dict[type, dict[str, dict[str, type]]] = {}
+WORDS: dict[type, dict[str, dict[str, None]]] = {}
 """Caches of functions that a report calls some sixty thousand times."""
 
 
@@ -119,6 +122,18 @@ def choices(settings: type) -> dict[str, dict[str, type]]:
         classes = {own.name: _classes(hints[own.name]) for own in fields(settings)}
         CHOICES[settings] = {name: table for name, table in classes.items() if table}
     return CHOICES[settings]
+
+
+def words_of(settings: type) -> dict[str, dict[str, None]]:
+    """The fields of a dataclass that hold one of several words, and those words."""
+    if settings not in WORDS:
+        hints = type_hints(settings)
+        WORDS[settings] = {
+            own.name: dict.fromkeys(map(str, get_args(hints[own.name])))
+            for own in fields(settings)
+            if get_origin(hints[own.name]) is Literal
+        }
+    return WORDS[settings]
 
 
 def _classes(hint: Any) -> dict[str, type]:

@@ -35,7 +35,7 @@ from unalike.methods import METHODS
 from unalike.methods.base import TrainedMethod
 from unalike.methods.linkx import LINKX
 from unalike.nn.sparse import backend
-from unalike.options import check_ranges
+from unalike.options import check_options
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.loop import FitSpec, FullBatchEpochs, init_state, matmul_precision
 from unalike.training.masks import RowPlan, merged_labels
@@ -165,7 +165,7 @@ class EpochBenchmark:
     progress: Progress = NO_PROGRESS
 
     def __post_init__(self) -> None:
-        check_ranges(self)
+        check_options(self)
 
     def methods(self, hidden: int) -> Iterator[tuple[str, TrainedMethod, Baselines]]:
         """The names of the methods to time at a width, with their baselines."""

@@ -26,7 +26,7 @@ from unalike.bench.timing import (
 from unalike.data.graph import Graph
 from unalike.device import reset_peak_memory
 from unalike.errors import first_line, lookup, require
-from unalike.options import check_ranges
+from unalike.options import check_options
 from unalike.progress import NO_PROGRESS, Progress
 
 # Networks of one kind of layer. The same function builds that of either library.
@@ -200,7 +200,7 @@ class LayerBenchmark:
     progress: Progress = NO_PROGRESS
 
     def __post_init__(self) -> None:
-        check_ranges(self)
+        check_options(self)
 
     def run(self, graphs: Sequence[tuple[str, Graph]]) -> dict[str, Any]:
         """Forward pass, training step and memory of every layer on every graph."""

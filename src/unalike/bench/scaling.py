@@ -19,7 +19,7 @@ from unalike.data.split import random_splits
 from unalike.data.store import save_graph
 from unalike.datasets import GraphSource
 from unalike.errors import UserError
-from unalike.options import check_ranges
+from unalike.options import check_options
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.system import num_cores
 from unalike.training.distributed import launch
@@ -42,7 +42,7 @@ class ScalingBenchmark:
     progress: Progress = NO_PROGRESS
 
     def __post_init__(self) -> None:
-        check_ranges(self)
+        check_options(self)
         for name in ("processes", "hidden", "rows"):
             values = getattr(self, name)
             if not values or min(values) < 1:

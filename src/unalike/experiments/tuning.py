@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import overload
 
 from unalike.data.store import StoredGraph, save_graph
 from unalike.datasets.base import Dataset
@@ -33,38 +32,6 @@ from unalike.methods.correct_and_smooth import CorrectAndSmooth
 
 SEARCH_TRIALS, STUDY_TRIALS = 50, 500
 """Trials of a search, and of each study of Correct & Smooth, by default."""
-
-
-@overload
-def tune(
-    dataset: AnyGraph,
-    method: CorrectAndSmooth | None = None,
-    *,
-    trials: int | None = None,
-    minutes: float | None = None,
-    splits: Sequence[int] | None = None,
-    seed: int = 0,
-    options: RunOptions | None = None,
-    results: str | ResultsDatabase | None = None,
-    base: TrainedMethod | None = None,
-    place: RunOptions | None = None,
-) -> list[StudyResult]: ...
-
-
-@overload
-def tune(
-    dataset: AnyGraph,
-    method: Method | type[Method] | str,
-    *,
-    trials: int | None = None,
-    minutes: float | None = None,
-    splits: Sequence[int] | None = None,
-    seed: int = 0,
-    options: RunOptions | None = None,
-    results: str | ResultsDatabase | None = None,
-    base: TrainedMethod | None = None,
-    place: RunOptions | None = None,
-) -> SearchResult | list[StudyResult]: ...
 
 
 def tune(

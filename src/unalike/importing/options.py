@@ -10,6 +10,7 @@ from unalike.data.regression import ALL_METRICS, R2
 from unalike.errors import UserError, lookup
 from unalike.importing.scaling import ScaleName
 from unalike.importing.tables import Header
+from unalike.options import check_options
 
 Column = str | None
 Columns = tuple[str, ...]
@@ -79,6 +80,7 @@ class ImportOptions:
     """Name of the graph in tables and results; by default the name of its folder."""
 
     def __post_init__(self) -> None:
+        check_options(self)
         if self.name is not None and not self.name.strip():
             raise UserError("--name is blank; write a name or leave it out.")
         lookup(ALL_METRICS, self.metric, "metric")

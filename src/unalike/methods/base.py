@@ -26,7 +26,7 @@ from unalike.methods.plain_module import (
     for_batches,
     is_foreign,
 )
-from unalike.options import check_ranges, one_of, options_of, with_options
+from unalike.options import check_options, one_of, options_of, with_options
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers import SAMPLERS
 from unalike.samplers.base import FullBatch, Sampler
@@ -82,7 +82,7 @@ class Method(ABC):
     """Does its loss weigh train nodes by their class?"""
 
     def __post_init__(self) -> None:
-        check_ranges(self)
+        check_options(self)
 
     @property
     def data_parallel(self) -> bool:

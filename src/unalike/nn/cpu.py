@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numba
@@ -19,7 +20,13 @@ from unalike.nn.attention import (
     AttentionOutput,
 )
 from unalike.nn.optim import ADAM_EPS, BETA1, BETA2, AdamWState, AdamWStep
-from unalike.nn.sparse import Dense, NormalizedCSR, Vector, scale_and_add_
+from unalike.nn.sparse import (
+    Dense,
+    NormalizedCSR,
+    Vector,
+    normalized_product,
+    scale_and_add_,
+)
 
 FASTMATH = {"reassoc", "contract"}
 """Sums may be reordered, the same way each time; NaN remains NaN."""
@@ -133,18 +140,8 @@ def normalized_spmm(
     residual: Dense | None = None,
 ) -> Dense:
     """column_scale * S (A + L) S dense + residual."""
-    dtype = torch.promote_types(dense.dtype, torch.float32)
-    scale, loop_weight = (
-        vector[:, None].to(dtype)
-        for vector in (adjacency.scale, adjacency.self_loop_weight)
-    )
-    scaled = scale * dense
-    out = spmm(adjacency.csr, scaled).addcmul_(loop_weight, scaled).mul_(scale)
-    if column_scale is not None:
-        out.mul_(column_scale)
-    if residual is not None:
-        out.add_(residual)
-    return out.to(dense.dtype)
+    multiply = partial(spmm, adjacency.csr)
+    return normalized_product(adjacency, multiply, dense, column_scale, residual)
 
 
 def gat_forward(

@@ -5,6 +5,7 @@ No kernel uses atomics: a sum is taken in a fixed order and gives the same bits 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ from unalike.nn.sparse import (
     NormalizedCSR,
     Vector,
     dense_if_faster,
+    normalized_product,
     scale_and_add_,
 )
 
@@ -329,7 +331,8 @@ def normalized_spmm(
     """column_scale * S (A + L) S dense + residual in one pass."""
     (count, width), rows = dense.shape, adjacency.csr
     if (matrix := dense_if_faster(rows, dense, MIN_COLUMNS_PROPAGATION)) is not None:
-        return _normalized_dense(adjacency, matrix, dense, column_scale, residual)
+        multiply = partial(_multiply_dense, matrix)
+        return normalized_product(adjacency, multiply, dense, column_scale, residual)
     out = torch.empty(dense.shape, device=dense.device, dtype=dense.dtype)
     if not out.numel():
         return out
@@ -366,24 +369,11 @@ def normalized_spmm(
     return out
 
 
-def _normalized_dense(
-    adjacency: NormalizedCSR,
-    matrix: Float[Tensor, "nodes nodes"],
-    dense: Dense,
-    column_scale: Vector | None,
-    residual: Dense | None,
-) -> Dense:
-    """The same product with the adjacency as a dense matrix, on tensor cores."""
-    scale, loop_weight = (
-        vector[:, None].float()
-        for vector in (adjacency.scale, adjacency.self_loop_weight)
-    )
-    scaled = scale * dense
-    product = torch.mm(matrix, scaled.to(matrix.dtype), out_dtype=torch.float32)
-    out = scale * (product + loop_weight * scaled)
-    out = out if column_scale is None else column_scale.float() * out
-    out = out if residual is None else out + residual
-    return out.to(dense.dtype)
+def _multiply_dense(
+    matrix: Float[Tensor, "nodes nodes"], dense: Dense
+) -> Float[Tensor, "nodes width"]:
+    """The product on tensor cores, in float32."""
+    return torch.mm(matrix, dense.to(matrix.dtype), out_dtype=torch.float32)
 
 
 def spmm(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -103,6 +104,28 @@ def scale_and_add_(
     """scale * product + residual, in place."""
     product = product if scale is None else product.mul_(scale[:, None])
     return product if residual is None else product.add_(residual)
+
+
+def normalized_product(
+    adjacency: NormalizedCSR,
+    multiply: Callable[[Dense], Dense],
+    dense: Dense,
+    column_scale: Vector | None,
+    residual: Dense | None,
+) -> Dense:
+    """column_scale * S (A + L) S dense + residual, given the product with A."""
+    dtype = torch.promote_types(dense.dtype, torch.float32)
+    scale, loop_weight = (
+        vector[:, None].to(dtype)
+        for vector in (adjacency.scale, adjacency.self_loop_weight)
+    )
+    scaled = scale * dense
+    out = multiply(scaled).addcmul_(loop_weight, scaled).mul_(scale)
+    if column_scale is not None:
+        out.mul_(column_scale)
+    if residual is not None:
+        out.add_(residual)
+    return out.to(dense.dtype)
 
 
 def dense_if_faster(

@@ -15,6 +15,7 @@ from torch import Tensor
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
 from unalike.errors import lookup, require_positive
+from unalike.options import check_options
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,7 @@ class Sampler(ABC):
     """Whether it can build batches of a graph on a GPU; otherwise they are copied."""
 
     def __post_init__(self) -> None:
+        check_options(self)
         require_positive(self, *self.positive)
 
     @property

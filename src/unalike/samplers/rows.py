@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -50,32 +50,47 @@ class RowSampler(Sampler):
     def lazy_batches(
         self, graph: Graph, train: Ids, generator: torch.Generator
     ) -> Iterator[LazyBatch]:
-        device = graph.labels.device
-        if self.style == "shuffled":
-            order = torch.randperm(len(train), generator=generator)
-            for part in split_train(order, self.size):
-                ids = train[part].to(device)
-                yield partial(
-                    _row_batch, graph, ids, torch.ones(len(ids), device=device)
-                )
-            return
-        sample = self._paper_range if self.style == "paper" else self._uniform_sample
-        ids = sample(graph, generator).to(device)
-        weight = train_mask(graph, train)[ids]
-        if weight.any():
-            yield partial(_row_batch, graph, ids, weight)
+        return STYLES[self.style](self, graph, train, generator)
 
-    def _uniform_sample(self, graph: Graph, generator: torch.Generator) -> Ids:
-        # Batch norm has no statistics of a single node.
-        size = max(2, graph.num_nodes // self.parts)
-        return torch.randperm(graph.num_nodes, generator=generator)[:size]
 
-    def _paper_range(self, graph: Graph, generator: torch.Generator) -> Ids:
-        bounds = paper_ranges(graph.adjacency, self.parts)
-        part = int(torch.randint(len(bounds) - 1, (1,), generator=generator))
-        first, last = bounds[part], bounds[part + 1]
-        # Batch norm has no statistics of a single node.
-        return torch.arange(max(0, min(first, last - 2)), last)
+def shuffled_rows(
+    sampler: RowSampler, graph: Graph, train: Ids, generator: torch.Generator
+) -> Iterator[LazyBatch]:
+    """Every train node once, in batches of equal size except the last."""
+    order = torch.randperm(len(train), generator=generator)
+    for part in split_train(order, sampler.size):
+        ids = train[part].to(graph.labels.device)
+        yield partial(_row_batch, graph, ids, torch.ones(len(ids), device=ids.device))
+
+
+def iid_rows(
+    sampler: RowSampler, graph: Graph, train: Ids, generator: torch.Generator
+) -> Iterator[LazyBatch]:
+    """One uniform sample of distinct nodes; the loss is that of its train nodes."""
+    # Batch norm has no statistics of a single node.
+    size = max(2, graph.num_nodes // sampler.parts)
+    ids = torch.randperm(graph.num_nodes, generator=generator)[:size]
+    yield from _weighted_rows(graph, ids.to(graph.labels.device), train)
+
+
+def paper_range(
+    sampler: RowSampler, graph: Graph, train: Ids, generator: torch.Generator
+) -> Iterator[LazyBatch]:
+    """One random range of nodes; the loss is that of its train nodes."""
+    bounds = paper_ranges(graph.adjacency, sampler.parts)
+    part = int(torch.randint(len(bounds) - 1, (1,), generator=generator))
+    first, last = bounds[part], bounds[part + 1]
+    # Batch norm has no statistics of a single node.
+    first = max(0, min(first, last - 2))
+    ids = torch.arange(first, last, device=graph.labels.device)
+    yield from _weighted_rows(graph, ids, train)
+
+
+def _weighted_rows(graph: Graph, ids: Ids, train: Ids) -> Iterator[LazyBatch]:
+    """A batch of these nodes, if one of them is a train node."""
+    weight = train_mask(graph, train)[ids]
+    if weight.any():
+        yield partial(_row_batch, graph, ids, weight)
 
 
 def _row_batch(graph: Graph, ids: Ids, weight: Float[Tensor, " nodes"]) -> Batch:
@@ -108,3 +123,8 @@ def _paper_targets(adjacency: Adjacency, parts: int) -> range:
     nnz = int(adjacency.global_degrees.sum())
     size = max(1, nnz // parts)
     return range(size, nnz, size)
+
+
+STYLES: dict[
+    Style, Callable[[RowSampler, Graph, Ids, torch.Generator], Iterator[LazyBatch]]
+] = {"shuffled": shuffled_rows, "paper": paper_range, "iid": iid_rows}

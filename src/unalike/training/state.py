@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unalike.errors import UserError, check_at_least_one
 from unalike.nn.optim import AdamWStep, WeightState
-from unalike.options import check_ranges, later_option
+from unalike.options import check_options, later_option
 from unalike.training.stack import Stack
 
 Precision = Literal["float32", "tf32", "bf16"]
@@ -41,7 +41,7 @@ class Training:
         check_at_least_one("--epochs", self.epochs)
         if not self.lr > 0:
             raise UserError(f"--lr is {self.lr}; it must be above 0.")
-        check_ranges(self)
+        check_options(self)
 
 
 PARAMS, BUFFER, BEST_BUFFER = "rest of the network", "buffer", "best buffer"

@@ -1,5 +1,7 @@
 """Options of dataclasses, and options that are added to them later."""
 
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -63,3 +65,28 @@ def test_ranges_hold_for_recipes_and_python_alike(options, line):
     with pytest.raises(UserError) as caught:
         with_options(LINKX(), options, "linkx")
     assert str(caught.value) == line
+
+
+WORDS = """
+from unalike import METHODS, ImportOptions, Training, UserError
+from unalike.options import words_of
+from unalike.samplers import SAMPLERS
+
+refused = 0
+for kind in (*METHODS.values(), *SAMPLERS.values(), ImportOptions, Training):
+    for option in words_of(kind):
+        try:
+            kind(**{option: "nonsense"})
+            print(kind, option)
+        except UserError as error:
+            assert f"No {option} 'nonsense'" in str(error), error
+            refused += 1
+assert refused > 20, refused
+"""
+
+
+def test_options_of_words_refuse_other_words():
+    # In another process: here the checks of types in the tests come first.
+    command = [sys.executable, "-c", WORDS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == done.stderr == ""
