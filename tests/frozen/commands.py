@@ -62,6 +62,10 @@ TRAINED = {
 ROW_WISE = ("mlp", "link", "link-concat", "linkx", "linkx-layers", "linkx-calibrated")
 """Models of the graph of people that score nodes the graph did not have."""
 
+VIEWS_MODEL = FOLDER / "views-model" / "mlp.safetensors"
+"""VIEWS of PEOPLE with the groups structure and labels, an MLP, one round, three folds,
+by commit 95f9671; the file of its predictions has an entry "views mlp"."""
+
 SMALL = ("--hidden", "4", "--epochs", "8", "--splits", "0,1", "--device", "cpu")
 RESUMED = {
     "linkx": (PEOPLE, "linkx", *SMALL),

@@ -12,6 +12,7 @@ from commands import (
     ROW_WISE,
     TRAINED,
     TUNED,
+    VIEWS_MODEL,
     document,
     frozen,
     predictions,
@@ -53,6 +54,13 @@ def test_there_is_a_saved_model_of_every_method_that_can_be_saved():
     unsaved |= {unalike.Views, unalike.ViewsTrees}
     unsaved |= {unalike.METHODS[name] for name in LATER_METHODS}
     assert {type(one) for one in saved} == {*unalike.METHODS.values()} - unsaved
+
+
+def test_a_model_of_views_with_an_mlp_of_one_layer_per_view_predicts_as_before(
+    tmp_path,
+):
+    found = predictions(VIEWS_MODEL, tmp_path, *NEW_NODES)
+    agree(found, frozen("predictions")["views mlp"]["new"])
 
 
 @pytest.mark.parametrize("name", TRAINED)

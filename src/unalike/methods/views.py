@@ -31,9 +31,9 @@ from unalike.views.cross_fit import (
     cross_fit,
 )
 from unalike.views.fitted import FittedViews
-from unalike.views.folds import Folds, Hidden
-from unalike.views.heads import fit_trees
-from unalike.views.linear_heads import fit_linear_heads
+from unalike.views.folds import NO_FOLDS, Folds, Hidden
+from unalike.views.heads import BaseScores, fit_trees
+from unalike.views.linear_heads import LinearScores, fit_linear_heads
 from unalike.views.logistic import LogisticBase
 from unalike.views.mlp_head import fit_mlp
 from unalike.views.problem import HeadFit, Problem, mean_valid
@@ -53,7 +53,7 @@ DEEP_GCN, DEEP_PATIENCE = "deep-gcn", 200
 """A base for labels that depend on nodes many steps away, and its early stopping."""
 DEEP_OPTIONS: dict[str, object] = {
     "layers": 12,
-    "hidden": 64,
+    "hidden": 256,
     "dropout": 0.2,
     "residual": True,
     "weight_decay": 0.0,
@@ -113,8 +113,8 @@ class Views(Method):
     near-duplicates, bases; auto: the best of a few sets by validation."""
     head: Head = "auto"
     """The classifier of rows: an MLP, gradient-boosted trees, linear: logistic
-    regression on features, mean: of MLP and trees; auto: the best by validation, or the
-    best mean of several."""
+    regression on features, mean: of MLP and trees; auto: the best of these and of the
+    bases by validation, or the best mean of several."""
     rounds: int = 0
     """1: known labels alone; 2 or 3: more rounds, with probabilities where labels are
     unknown; 0: rounds are added while validation improves."""
@@ -184,9 +184,12 @@ class Views(Method):
     def fitted(self, weights: Mapping[str, Tensor]) -> FittedViews:
         """The model in the weights of a solution."""
         fitted = FittedViews.from_tensors(weights, self.hops)
-        if BASES not in fitted.groups:
-            return fitted
-        bases = self.bases_of(fitted.task.graph, "cpu", NO_PROGRESS)
+        heads = [head.name for head in fitted.heads if isinstance(head, BaseScores)]
+        bases = [
+            base
+            for base in self.bases_of(fitted.task.graph, "cpu", NO_PROGRESS)
+            if BASES in fitted.groups or any(map(base.makes, heads))
+        ]
         return replace(fitted, bases=bases)
 
     def problems(
@@ -267,14 +270,14 @@ class Views(Method):
         Without a given number of rounds, another one follows while it is better.
         """
         best: BestRound | None = None
-        linear = self.linear_heads(problems)
+        fitted_once = self.linear_heads(problems) | self.base_heads(problems)
         for number in range(1, (self.rounds or min(MAX_ROUNDS, self.folds - 1)) + 1):
             if number > 1:
                 self.add_round(problems, number, progress)
             if self.rounds not in (0, number):
                 continue
             progress.stage(f"round {number}: fitting heads", None, "")
-            fits = self.fit_heads(problems, linear, device)
+            fits = self.fit_heads(problems, fitted_once, device)
             valid = {name: mean_valid(problems, own) for name, own in fits.items()}
             name = max(valid, key=lambda name: valid[name])
             text = ", ".join(f"{key} {100 * v:.2f}" for key, v in valid.items())
@@ -303,7 +306,7 @@ class Views(Method):
     def fit_heads(
         self,
         problems: Sequence[Problem],
-        linear: Mapping[str, list[HeadFit]],
+        fitted_once: Mapping[str, list[HeadFit]],
         device: torch.device | str,
     ) -> dict[str, list[HeadFit]]:
         """The fits of each head for all tasks, and of the best means of several."""
@@ -316,7 +319,7 @@ class Views(Method):
         fits = {name: list(kinds[name]) for name in used}
         if self.head == "mean":
             return {mean_name(fits): means_of(list(fits.values()))}
-        fits |= linear
+        fits |= fitted_once
         return fits if self.head != "auto" else fits | best_means(problems, fits)
 
     def linear_heads(self, problems: Sequence[Problem]) -> dict[str, list[HeadFit]]:
@@ -332,13 +335,33 @@ class Views(Method):
         chosen = {}
         for kind, by_ridge in fit_linear_heads(graph, tasks).items():
             fits = [
-                [HeadFit.of_linear(kind, fit) for fit in own]
+                [
+                    HeadFit.of_columns(
+                        LinearScores(kind, fit.weights or {}), fit.log_probabilities
+                    )
+                    for fit in own
+                ]
                 for own in by_ridge.values()
             ]
             chosen[f"linear {kind}"] = max(
                 fits, key=lambda own: mean_valid(problems, own)
             )
         return chosen
+
+    def base_heads(self, problems: Sequence[Problem]) -> dict[str, list[HeadFit]]:
+        """Each base, fitted on all train labels and stopped early by validation."""
+        if self.head != "auto":
+            return {}
+        fits = [problem.bases for problem in problems]
+        tasks = [problem.task for problem in problems]
+        cross_fit(problems[0].shared.bases, tasks, fits, 0)
+        return {
+            f"base {view}": [
+                HeadFit.of_columns(BaseScores(view), fit.by_view[view][NO_FOLDS])
+                for fit in fits
+            ]
+            for view in fits[0].by_view
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -416,11 +439,16 @@ class MethodBase:
         method = with_options(kind(), options, name)
         return cls(name, method, graph, device, progress)
 
+    def makes(self, view: str) -> bool:
+        return view == self.name
+
     def __call__(self, fits: Sequence[Fit]) -> dict[str, list[BaseFit]]:
         patience = DEEP_PATIENCE if self.name == DEEP_GCN else PATIENCE
         tasks = []
         for each in fits:
-            train, stop = each.folds.without(each.task.train, each.hidden)
+            train, stop = each.task.train, each.task.valid
+            if each.hidden:
+                train, stop = each.folds.without(train, each.hidden)
             task = replace(each.task, train=train, valid=stop)
             tasks.append(replace(task, patience=patience, every_row=True))
         # Only the weights of a method that scores a node by its own row are of use.

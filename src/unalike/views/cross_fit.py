@@ -45,6 +45,9 @@ class BaseFit:
 class Base(Protocol):
     """A kind of models whose log probabilities are views."""
 
+    def makes(self, view: str) -> bool:
+        """Whether a view is of this base."""
+
     def __call__(self, fits: Sequence[Fit]) -> Mapping[str, list[BaseFit]]:
         """Fit models on many tasks of a graph: for each view, one result per task."""
 
@@ -84,7 +87,10 @@ def cross_fit(
     results: Sequence[CrossFit],
     num_hidden: int,
 ) -> None:
-    """Fit every base without each set of `num_hidden` folds, for all tasks at once."""
+    """Fit every base without each set of `num_hidden` folds, for all tasks at once.
+
+    With 0 folds all train labels are known: such a model is a head of its own.
+    """
     fits, owners = [], []
     for task, result in zip(tasks, results, strict=True):
         for chosen in combinations(range(result.folds.count), num_hidden):

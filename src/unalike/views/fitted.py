@@ -17,11 +17,20 @@ from unalike.data.graph import Features, Graph
 from unalike.data.metrics import ACCURACY
 from unalike.data.task import Task, labels_of, one_hot_labels
 from unalike.errors import UserError
-from unalike.views import VIEWS, group_of
+from unalike.views import BASES, VIEWS, group_of
 from unalike.views.blocks import CHUNK, Block
-from unalike.views.cross_fit import Base, CrossFit, LogProbabilities, Models, Weights
-from unalike.views.folds import Folds, Hidden
-from unalike.views.heads import MANY_ROWS, Scorer, Scores, Trees, prefixed, within
+from unalike.views.cross_fit import Base, CrossFit, LogProbabilities, Models
+from unalike.views.folds import NO_FOLDS, Folds, Hidden
+from unalike.views.heads import (
+    MANY_ROWS,
+    BaseScores,
+    ColumnScores,
+    Scorer,
+    Scores,
+    Trees,
+    prefixed,
+    within,
+)
 from unalike.views.label_views import Neighbourhoods, guess_views
 from unalike.views.linear_heads import LinearScores, score_linear_heads
 from unalike.views.mlp_head import MLPHead
@@ -32,9 +41,11 @@ MANY_CONTEXTS = 3
 """Contexts in which unseen rows are scored where there are many."""
 HEADS: dict[str, type[Trees] | type[MLPHead]] = {"trees": Trees, "mlp": MLPHead}
 """Heads that read columns of views, by their name in a file."""
-LINEAR = "linear"
-"""The name of linear heads in a file, and the group of their log probabilities, the
-last views of a row."""
+COLUMN_HEADS: dict[str, type[ColumnScores]] = {
+    "linear": LinearScores,
+    "base_heads": BaseScores,
+}
+"""Heads whose scores are columns of a row, by their name in a file."""
 ABOUT = "about"
 """The tensor with the JSON text of what is not a tensor."""
 
@@ -61,7 +72,7 @@ class FittedViews:
     folds: Folds
     heads: tuple[Scorer, ...]
     widths: list[int]
-    """Columns of each view that the heads read; the last ones are of linear heads."""
+    """Columns of each view that the heads read; the last ones are scores of heads."""
     mean: Float[Tensor, " columns"]
     """The mean of each column over the train rows."""
     scores: Scores
@@ -71,7 +82,7 @@ class FittedViews:
     guesses: Mapping[Hidden, Guess] = field(default_factory=dict)
     """Scores of other rounds, by the folds that the trees have not seen."""
     bases: Sequence[Base] = ()
-    """The bases that score rows, if there are views of them."""
+    """The bases that score rows, if there are views or heads of them."""
 
     def rows(self, batch: Graph, ids: Ids | None = None) -> NodeRows:
         """Prepared rows; with `ids` those of known nodes."""
@@ -85,25 +96,26 @@ class FittedViews:
         for base in self.bases:
             bases.by_view |= base.score_rows(rows, self.models)
 
+        def base_views(hidden: Hidden) -> dict[str, Block]:
+            return bases.blocks(hidden) if BASES in self.groups else {}
+
         def guesses(hidden: Hidden) -> dict[str, Block]:
             return guess_blocks(near, task, folds, hidden, scores)
 
         def scores(hidden: Hidden) -> tuple[LogProbabilities, Scores]:
             guess = self.guesses[hidden]
             table = ViewTable.without_folds(shared, task, folds, hidden)
-            table = table.with_blocks(bases.blocks(hidden))
+            table = table.with_blocks(base_views(hidden))
             if self.rounds - len(hidden) > 1:
                 table = table.with_blocks(guesses(hidden))
             _check(table.widths == guess.widths, "columns")
             own = guess.trees(table.rows(torch.arange(rows.num_rows)))
             return guess.scores, own
 
-        table = ViewTable.of(shared, task, folds).with_blocks(bases.blocks())
+        table = ViewTable.of(shared, task, folds).with_blocks(base_views(NO_FOLDS))
         if self.rounds > 1:
             table = table.with_blocks(guesses(frozenset()))
-        table = table.with_blocks(
-            linear_blocks(score_linear_heads(self.task.graph, rows, self.linear))
-        )
+        table = table.with_blocks(column_blocks(self._head_columns(rows, bases)))
         if table.widths != self.widths:
             raise UserError("The columns of these nodes differ from those of training.")
         return table
@@ -132,21 +144,33 @@ class FittedViews:
         return sum(per_head, torch.zeros(())) / len(per_head)
 
     @property
-    def linear(self) -> dict[str, Weights]:
-        """The weights of linear heads, by name."""
-        return {
+    def column_heads(self) -> list[ColumnScores]:
+        """The heads whose scores are columns of a row, in the order of these."""
+        return [head for head in self.heads if isinstance(head, ColumnScores)]
+
+    def _head_columns(self, rows: NodeRows, bases: CrossFit) -> dict[str, Scores]:
+        """The scores of rows by such heads, by view."""
+        linear = {
             head.name: head.weights
-            for head in self.heads
+            for head in self.column_heads
             if isinstance(head, LinearScores)
+        }
+        of_linear = score_linear_heads(self.task.graph, rows, linear)
+        return {
+            head.view: of_linear[head.name]
+            if isinstance(head, LinearScores)
+            else bases.by_view[head.name][NO_FOLDS]
+            for head in self.column_heads
         }
 
     def _on_columns(self, head: Scorer) -> Callable[[Tensor], Scores]:
-        """A head on whole rows: a linear one has its scores in columns of its own."""
-        classes, names = self.task.graph.num_classes, list(self.linear)
-        others = sum(self.widths) - classes * len(names)
+        """A head on whole rows, some of whose columns are scores of heads."""
+        classes = self.task.graph.num_classes
+        views = [own.view for own in self.column_heads]
+        others = sum(self.widths) - classes * len(views)
         first, last = 0, others
-        if isinstance(head, LinearScores):
-            first = others + classes * names.index(head.name)
+        if isinstance(head, ColumnScores):
+            first = others + classes * views.index(head.view)
             last = first + classes
         return lambda x: head(x[:, first:last])
 
@@ -172,10 +196,13 @@ class FittedViews:
             "heads": [
                 name
                 for head in self.heads
-                for name, kind in {**HEADS, LINEAR: LinearScores}.items()
+                for name, kind in {**HEADS, **COLUMN_HEADS}.items()
                 if isinstance(head, kind)
             ],
-            "linear": list(self.linear),
+            **{
+                name: [head.name for head in self.heads if isinstance(head, kind)]
+                for name, kind in COLUMN_HEADS.items()
+            },
             "widths": self.widths,
             "guess_widths": {
                 str(len(hidden)): guess.widths for hidden, guess in self.guesses.items()
@@ -318,26 +345,28 @@ def guess_blocks(
     )
 
 
-def linear_blocks(scores: Mapping[str, Scores]) -> dict[str, Block]:
-    """The log probabilities of linear heads as the last views of a row."""
-    return {f"{LINEAR}:{name}": Block(own) for name, own in scores.items()}
+def column_blocks(scores: Mapping[str, Scores]) -> dict[str, Block]:
+    """The scores of heads as the last views of a row."""
+    return {view: Block(own) for view, own in scores.items()}
 
 
 def _heads_from_tensors(
     tensors: Mapping[str, Tensor], about: Mapping[str, Any]
 ) -> list[Scorer]:
-    """The heads of a file; one without linear heads does not name any."""
-    classes, names = int(about["classes"]), list(about.get("linear", []))
-    widths = [int(width) for width in about["widths"]]
-    kinds = list(about["heads"])
-    _check(len(kinds) > 0 and kinds.count(LINEAR) == len(names), "heads")
-    own = len(widths) - len(names)
-    _check(own >= 0 and widths[own:] == [classes] * len(names), "heads")
+    """The heads of a file; an older one does not name heads that it cannot have."""
+    classes, widths = int(about["classes"]), [int(width) for width in about["widths"]]
+    names = {kind: list(about.get(kind, [])) for kind in COLUMN_HEADS}
+    kinds, count = list(about["heads"]), sum(map(len, names.values()))
+    _check(len(kinds) > 0, "heads")
+    _check(all(kinds.count(kind) == len(own) for kind, own in names.items()), "heads")
+    own = len(widths) - count
+    _check(own >= 0 and widths[own:] == [classes] * count, "heads")
     heads: list[Scorer] = []
     for number, kind in enumerate(kinds):
         part = within(tensors, f"heads/{number}/")
-        if kind == LINEAR:
-            heads.append(LinearScores.from_tensors(part, names.pop(0), classes))
+        if kind in COLUMN_HEADS:
+            name = names[kind].pop(0)
+            heads.append(COLUMN_HEADS[kind].from_tensors(part, name, classes))
         else:
             heads.append(HEADS[kind].from_tensors(part, widths[:own], classes))
     return heads
@@ -348,7 +377,7 @@ def _join(hidden: Hidden) -> str:
 
 
 def _split(text: str) -> Hidden:
-    return frozenset(map(int, text.split("-")))
+    return frozenset(map(int, text.split("-"))) if text else NO_FOLDS
 
 
 def _matrix_to_tensors(matrix: Features) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ from unalike.data.adjacency import Ids
 
 Hidden = frozenset[int]
 """Coarse folds whose labels are hidden."""
+NO_FOLDS: Hidden = frozenset()
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -75,6 +75,43 @@ class Scorer(Protocol):
 
     def to_tensors(self) -> dict[str, Tensor]:
         """What a file of the model has of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScores:
+    """A model fitted on all train labels: its log probabilities are columns of a row.
+
+    A train row has seen its own label: no other head may read these columns.
+    """
+
+    group: ClassVar[str]
+    """The group of its columns, the last ones of a row."""
+
+    name: str
+    weights: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def view(self) -> str:
+        return f"{self.group}:{self.name}"
+
+    def __call__(self, x: Scores) -> Scores:
+        return x
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        return dict(self.weights)
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: Mapping[str, Tensor], name: str, num_classes: int
+    ) -> ColumnScores:
+        """The head of a file."""
+        return cls(name, tensors)
+
+
+class BaseScores(ColumnScores):
+    """A base method as a head; its weights are with those of the other base models."""
+
+    group = "base-heads"
 
 
 def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

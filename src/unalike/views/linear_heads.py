@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from torch import Tensor
 
 from unalike.data.graph import Graph
 from unalike.data.task import Task
 from unalike.views.cross_fit import BaseFit, LogProbabilities, Weights
+from unalike.views.heads import ColumnScores
 from unalike.views.logistic import BIAS, WEIGHT, fit_rows, head_rows
 from unalike.views.rows import NodeRows
 
@@ -17,18 +15,10 @@ RIDGES = (1e-3, 1e-2, 0.1, 1.0)
 """Penalties that are tried on each kind of rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class LinearScores:
-    """A fitted linear head: its log probabilities are columns of a row."""
+class LinearScores(ColumnScores):
+    """A fitted linear head."""
 
-    name: str
-    weights: Weights
-
-    def __call__(self, x: LogProbabilities) -> LogProbabilities:
-        return x
-
-    def to_tensors(self) -> dict[str, Tensor]:
-        return dict(self.weights)
+    group = "linear"
 
     @classmethod
     def from_tensors(
@@ -44,10 +34,7 @@ class LinearScores:
 def fit_linear_heads(
     graph: Graph, tasks: Sequence[Task]
 ) -> dict[str, dict[float, list[BaseFit]]]:
-    """Regressions on all train labels of each task, by kind of rows and penalty.
-
-    A train row has seen its own label: no other head may read these scores.
-    """
+    """Regressions on all train labels of each task, by kind of rows and penalty."""
     train = [task.train for task in tasks]
     return {
         kind: {ridge: fit_rows(rows, tasks, train, ridge) for ridge in RIDGES}

@@ -165,6 +165,9 @@ class LogisticBase:
     def rows(self) -> Mapping[str, Adjacency]:
         return input_rows(self.graph)
 
+    def makes(self, view: str) -> bool:
+        return view.startswith(VIEW)
+
     def __call__(self, fits: Sequence[Fit]) -> dict[str, list[BaseFit]]:
         return {VIEW + name: self.on(name, fits) for name in self.rows}
 

@@ -14,6 +14,7 @@ from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.data.task import Task
 from unalike.nn.linear import Dropout
+from unalike.parallel import num_threads, use_threads
 from unalike.samplers.rows import RowSampler
 from unalike.training.loop import FitSpec, fit
 from unalike.training.state import Training
@@ -26,8 +27,49 @@ HIDDEN = 128
 NUM_BLOCKS = 2
 DROPOUT = 0.3
 VIEW_DROPOUT = 0.2
+ROWS_AT_ONCE = {"cpu": 128, "cuda": 8192}
+"""Rows that are embedded together without gradients; each needs room for all views."""
 EPOCHS = 60
 PATIENCE = 8
+
+
+class ViewEmbeddings(nn.Module):
+    """A linear map and a layer norm of each view; views of one width in one product."""
+
+    def __init__(self, widths: Sequence[int]) -> None:
+        super().__init__()
+        self.widths = list(widths)
+        self.by_width = views_by_width(widths)
+        self.weights = nn.ParameterList()
+        self.biases = nn.ParameterList()
+        for width, views in self.by_width.items():
+            bound = width**-0.5
+            for rows, into in ((width, self.weights), (1, self.biases)):
+                drawn = torch.empty(len(views), rows, HIDDEN).uniform_(-bound, bound)
+                into.append(nn.Parameter(drawn))
+        self.norm_weight = nn.Parameter(torch.ones(len(widths), 1, HIDDEN))
+        self.norm_bias = nn.Parameter(torch.zeros(len(widths), 1, HIDDEN))
+
+    def forward(
+        self, x: Float[Tensor, "nodes columns"]
+    ) -> Float[Tensor, "views nodes hidden"]:
+        columns = x.split(self.widths, 1)
+        products = [
+            torch.baddbmm(bias, torch.stack([columns[view] for view in same]), weight)
+            for same, weight, bias in zip(
+                self.by_width.values(), self.weights, self.biases, strict=True
+            )
+        ]
+        normalised = F.layer_norm(torch.cat(products), (HIDDEN,))
+        return torch.addcmul(self.norm_bias, normalised, self.norm_weight)
+
+
+def views_by_width(widths: Sequence[int]) -> dict[int, list[int]]:
+    """The views of each width."""
+    return {
+        width: [view for view, own in enumerate(widths) if own == width]
+        for width in dict.fromkeys(widths)
+    }
 
 
 class ViewMLP(nn.Module):
@@ -35,11 +77,8 @@ class ViewMLP(nn.Module):
 
     def __init__(self, widths: Sequence[int], num_classes: int) -> None:
         super().__init__()
-        self.widths = list(widths)
-        self.embeddings = nn.ModuleList(
-            nn.Sequential(nn.Linear(width, HIDDEN), nn.LayerNorm(HIDDEN))
-            for width in widths
-        )
+        self.scale = len(widths) ** -0.5
+        self.embeddings = ViewEmbeddings(widths)
         self.view_dropout = Dropout(VIEW_DROPOUT if len(widths) > 2 else 0.0)
         self.blocks = nn.ModuleList(
             nn.Sequential(
@@ -58,13 +97,14 @@ class ViewMLP(nn.Module):
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         assert isinstance(batch.features, Tensor)
-        views = batch.features.split(self.widths, 1)
-        embedded = torch.stack(
-            [embed(view) for embed, view in zip(self.embeddings, views, strict=True)], 1
-        )
-        whole_views = embedded.new_ones(embedded.shape[:2])
-        embedded = embedded * self.view_dropout(whole_views)[:, :, None]
-        x = F.gelu(embedded.sum(1) / len(self.widths) ** 0.5)
+        if self.training:
+            embedded = self.embeddings(batch.features)
+            whole_views = embedded.new_ones(*embedded.shape[:2], 1)
+            total = (embedded * self.view_dropout(whole_views)).sum(0)
+        else:
+            parts = batch.features.split(ROWS_AT_ONCE[batch.features.device.type])
+            total = torch.cat([self.embeddings(part).sum(0) for part in parts])
+        x = F.gelu(total * self.scale)
         for block in self.blocks:
             x = x + block(x)
         return self.last(x)
@@ -116,11 +156,37 @@ class MLPHead:
         while own := within(tensors, f"{len(modules)}/"):
             with torch.device("meta"):
                 module = ViewMLP(widths, num_classes)
-            module.load_state_dict(own, assign=True)
+            module.load_state_dict(with_joined_embeddings(own, widths), assign=True)
             modules.append(module.eval().requires_grad_(False))
         if not modules:
             raise ValueError("the MLP has no weights")
         return cls(modules, mean, std, num_classes)
+
+
+def with_joined_embeddings(
+    weights: Mapping[str, Tensor], widths: Sequence[int]
+) -> Mapping[str, Tensor]:
+    """Weights of a file; older ones have the layers of each view apart."""
+    old = "embeddings.{}.{}"
+    if old.format(0, "0.weight") not in weights:
+        return weights
+
+    def stacked(name: str, views: Sequence[int]) -> Tensor:
+        return torch.stack([weights[old.format(view, name)] for view in views])
+
+    by_width = views_by_width(widths)
+    order = [view for same in by_width.values() for view in same]
+    joined = {
+        "embeddings.norm_weight": stacked("1.weight", order)[:, None],
+        "embeddings.norm_bias": stacked("1.bias", order)[:, None],
+    }
+    for number, same in enumerate(by_width.values()):
+        weight, bias = (stacked(name, same) for name in ("0.weight", "0.bias"))
+        joined[f"embeddings.weights.{number}"] = weight.mT.contiguous()
+        joined[f"embeddings.biases.{number}"] = bias[:, None]
+    apart = {old.format(view, "") for view in order}
+    others = (name for name in weights if not name.startswith(tuple(apart)))
+    return joined | {name: weights[name] for name in others}
 
 
 def fit_mlp(examples: Examples, device: torch.device | str = "cpu") -> MLPHead:
@@ -160,8 +226,11 @@ def fit_mlp(examples: Examples, device: torch.device | str = "cpu") -> MLPHead:
         FitSpec(make, replace(task, seed=seed), training, batching, row_wise=True)
         for seed in seeds
     ]
+    # Steps on few rows are too short to be shared by threads.
+    with use_threads(num_threads() if many else 1):
+        solutions = fit(runs, device=torch.device(device))
     modules = []
-    for solution in fit(runs, device=torch.device(device)):
+    for solution in solutions:
         module = make(graph).to(device).eval()
         module.load_state_dict(solution.weights or {})
         modules.append(module)

@@ -14,17 +14,24 @@ from unalike.data.adjacency import Ids
 from unalike.data.task import Task
 from unalike.views import BASES, GUESSES
 from unalike.views.blocks import CHUNK, Block
-from unalike.views.cross_fit import BaseFit, CrossFit
+from unalike.views.cross_fit import CrossFit
 from unalike.views.fitted import (
     FittedViews,
     Guess,
+    column_blocks,
     guess_blocks,
-    linear_blocks,
     score_table,
 )
 from unalike.views.folds import Folds, Hidden
-from unalike.views.heads import Examples, Scorer, Scores, TreeSettings, fit_trees
-from unalike.views.linear_heads import LinearScores
+from unalike.views.heads import (
+    BaseScores,
+    ColumnScores,
+    Examples,
+    Scorer,
+    Scores,
+    TreeSettings,
+    fit_trees,
+)
 from unalike.views.table import SharedViews, ViewTable
 
 MAX_SEARCH_ROWS = 10_000
@@ -39,21 +46,20 @@ class HeadFit:
 
     scorers: tuple[Scorer, ...]
     scores: Scores
-    linear: Mapping[str, Scores] = field(default_factory=dict)
-    """The scores of linear heads among them, by name."""
+    columns: Mapping[str, Scores] = field(default_factory=dict)
+    """The scores of those among them that are columns of a row, by view."""
 
     @classmethod
-    def of_linear(cls, kind: str, fit: BaseFit) -> HeadFit:
-        """A linear head, which was fitted on all train labels."""
-        scores = fit.log_probabilities
-        return cls((LinearScores(kind, fit.weights or {}),), scores, {kind: scores})
+    def of_columns(cls, head: ColumnScores, scores: Scores) -> HeadFit:
+        """A head whose scores are columns of a row."""
+        return cls((head,), scores, {head.view: scores})
 
     @classmethod
     def mean(cls, fits: Sequence[HeadFit]) -> HeadFit:
         return cls(
             tuple(scorer for fit in fits for scorer in fit.scorers),
             sum((fit.scores for fit in fits), torch.zeros(())) / len(fits),
-            {kind: own for fit in fits for kind, own in fit.linear.items()},
+            {view: own for fit in fits for view, own in fit.columns.items()},
         )
 
 
@@ -121,7 +127,12 @@ class Problem:
     def fitted(self, fit: HeadFit, table: ViewTable, number: int) -> FittedViews:
         """The model of heads that were fitted on the table of round `number`."""
         task, used = self.task, BASES in table.groups
-        table = table.with_blocks(linear_blocks(fit.linear))
+        heads = {head.name for head in fit.scorers if isinstance(head, BaseScores)}
+        table = table.with_blocks(column_blocks(fit.columns))
+
+        def is_needed(view: str, hidden: Hidden) -> bool:
+            return used and len(hidden) <= number if hidden else view in heads
+
         return FittedViews(
             task=task,
             near=self.shared.near,
@@ -133,9 +144,8 @@ class Problem:
             mean=table.rows(task.train).mean(0),
             scores=fit.scores,
             models={
-                view: {h: w for h, w in models.items() if len(h) <= number}
+                view: {h: w for h, w in models.items() if is_needed(view, h)}
                 for view, models in self.bases.models.items()
-                if used
             },
             guesses={
                 hidden: guess

@@ -1,4 +1,4 @@
-"""Linear heads of views: all train labels, means with other heads, saved models."""
+"""Linear heads and bases as heads: all train labels, means of heads, saved models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from unalike.data.task import Task
 from unalike.inference.explain import explain
 from unalike.inference.model import fit_model
 from unalike.inference.views_model import ViewsModel
-from unalike.methods.views import Views
+from unalike.methods.views import PATIENCE, MethodBase, Views
+from unalike.progress import NO_PROGRESS
 from unalike.views.linear_heads import fit_linear_heads
 from unalike.views.logistic import head_rows
 from unalike.views.problem import HeadFit
@@ -122,12 +123,10 @@ def test_with_random_labels_linear_heads_are_at_chance_on_unseen_nodes() -> None
         assert abs(np.mean(values) - 0.5) < 3 * error, (kind, values)
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("rounds", [1, 2])
-@pytest.mark.long
-def test_a_mean_with_linear_heads_is_saved_explained_and_scores_new_nodes(
-    directed: bool, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def mean_of_all_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `--head auto` choose the mean of all heads that it compares."""
+
     def all_of_them(
         problems: object, fits: dict[str, list[HeadFit]]
     ) -> dict[str, list[HeadFit]]:
@@ -139,15 +138,32 @@ def test_a_mean_with_linear_heads_is_saved_explained_and_scores_new_nodes(
         "unalike.methods.views.mean_valid",
         lambda problems, fits: float(len(fits[0].scorers)),
     )
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("groups", [("labels", "features"), ("labels", "bases")])
+@pytest.mark.usefixtures("mean_of_all_heads")
+@pytest.mark.long
+def test_a_mean_of_all_heads_is_saved_explained_and_scores_new_nodes(
+    directed: bool,
+    rounds: int,
+    groups: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Views, "choose_groups", lambda *_: groups)
     graph = graph_of(directed=directed)
-    method = Views(views=("labels", "features"), rounds=rounds, folds=3, head="auto")
+    method = Views(rounds=rounds, folds=3, head="auto", bases=("logistic", "linkx"))
     model, solution = fit_model(method, task_of(graph))
     model.save(tmp_path / "model.safetensors")
     loaded = load_model(tmp_path / "model.safetensors")
     assert isinstance(loaded, ViewsModel)
     kinds = ["own", "one-step", *["directions"] * directed, "two-steps"]
-    assert list(loaded.scorer.linear) == kinds
-    assert len(loaded.scorer.heads) == 2 + len(kinds)
+    views = [head.view for head in loaded.scorer.column_heads]
+    assert views[: len(kinds)] == [f"linear:{kind}" for kind in kinds]
+    assert {"base-heads:logistic-all", "base-heads:linkx"} <= set(views[len(kinds) :])
+    assert len(loaded.scorer.heads) == 2 + len(views)
     assert torch.equal(loaded.scores(graph), solution.scores)
     ids = torch.arange(NODES)
     prepared = method.prepare(graph)
@@ -158,9 +174,35 @@ def test_a_mean_with_linear_heads_is_saved_explained_and_scores_new_nodes(
     assert new.probabilities.shape == (5, 3)
     [why] = explain(loaded, prepared.select_rows(ids[3:4]), ids[3:4])
     groups = {push.name for push in why.pushes if push.kind == "views"}
-    assert "linear" in groups
+    assert {"linear", "base-heads"} <= groups
     total = sum(push.share for push in why.pushes) + why.rest
     assert total == pytest.approx(why.log_odds)
+
+
+@pytest.mark.usefixtures("mean_of_all_heads")
+def test_a_head_that_passes_messages_scores_no_new_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Views, "choose_groups", lambda *_: ("labels",))
+    graph = graph_of(directed=False)
+    method = Views(rounds=1, folds=3, head="auto", bases=("gcn",))
+    model, solution = fit_model(method, task_of(graph))
+    assert torch.equal(model.scores(graph), solution.scores)
+    with pytest.raises(UserError, match="its base gcn does not score a node by its"):
+        model.predict(graph.adjacency.to_scipy()[:5], graph.features[:5])
+
+
+def test_a_base_as_a_head_knows_all_train_labels() -> None:
+    """Trained on all train nodes and stopped by valid, as the method itself is."""
+    graph = graph_of(directed=False)
+    task = task_of(graph)
+    method = Views(views=("labels", "bases"), rounds=1, folds=3, bases=("linkx",))
+    problems = method.problems([task], "cpu", NO_PROGRESS)
+    [head] = method.base_heads(problems)["base linkx"]
+    alone = replace(task, patience=PATIENCE, every_row=True)
+    linkx = MethodBase.of("linkx", graph, "cpu", NO_PROGRESS).method
+    [expected] = linkx.solve_all([alone])
+    torch.testing.assert_close(head.scores, expected.logits.log_softmax(1))
 
 
 def test_head_linear_beats_chance_and_needs_features() -> None:
