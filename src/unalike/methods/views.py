@@ -53,7 +53,7 @@ DEEP_GCN, DEEP_PATIENCE = "deep-gcn", 200
 """A base for labels that depend on nodes many steps away, and its early stopping."""
 DEEP_OPTIONS: dict[str, object] = {
     "layers": 12,
-    "hidden": 256,
+    "hidden": 128,
     "dropout": 0.2,
     "residual": True,
     "weight_decay": 0.0,
