@@ -95,7 +95,9 @@ def test_normalized_spmm(nodes, width, weighted):
         normalized_to_gpu(adjacency),
         backend(CUDA).normalized_spmm,
     )
-    dtypes = ((torch.float32, 1e-6), (torch.float64, 1e-12), (torch.bfloat16, 4e-3))
+    # The roundings of many nodes average out; those of one node may add up.
+    rounding = 4e-3 if nodes > 1 else 3 * 2**-8
+    dtypes = ((torch.float32, 1e-6), (torch.float64, 1e-12), (torch.bfloat16, rounding))
     for dtype, bound in dtypes:
         # A slice of a wider matrix, as layers pass it.
         x, residual = wide.to(dtype)[:, :, 1 : width + 1].double()
