@@ -19,7 +19,15 @@ from unalike.samplers.rows import RowSampler
 from unalike.training.loop import FitSpec, fit
 from unalike.training.state import Training
 from unalike.views.blocks import CHUNK, empty_columns
-from unalike.views.heads import MANY_ROWS, Examples, Matrix, Scores, prefixed, within
+from unalike.views.heads import (
+    MANY_ROWS,
+    NUM_SEEDS,
+    Examples,
+    Matrix,
+    Scores,
+    prefixed,
+    within,
+)
 
 MAX_DEVIATIONS = 8.0
 """Standardised columns are clipped to this many standard deviations."""
@@ -221,7 +229,7 @@ def fit_mlp(examples: Examples, device: torch.device | str = "cpu") -> MLPHead:
         patience=PATIENCE,
         keep=True,
     )
-    seeds = range(examples.seed, examples.seed + (1 if many else 2))
+    seeds = range(examples.seed, examples.seed + (1 if many else NUM_SEEDS))
     runs = [
         FitSpec(make, replace(task, seed=seed), training, batching, row_wise=True)
         for seed in seeds
