@@ -31,6 +31,7 @@ from unalike.experiments.run import RunOptions as RunOptions
 from unalike.experiments.run import run as run
 from unalike.experiments.tuning import tune as tune
 from unalike.importing.api import import_graph as import_graph
+from unalike.importing.api import read_graph as read_graph
 from unalike.importing.options import ImportOptions as ImportOptions
 from unalike.importing.sql import SqlQuery as SqlQuery
 from unalike.inference.classifier import NodeClassifier as NodeClassifier

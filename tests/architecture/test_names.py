@@ -84,6 +84,7 @@ PUBLIC = {
     "open_graph",
     "quantile_labels",
     "random_splits",
+    "read_graph",
     "register",
     "run",
     "save_graph",

@@ -7,14 +7,23 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 import pyarrow.compute as pc
 import torch
 
 from unalike.data.split import PARTS, Split, random_splits, stack_codes
-from unalike.data.store import GraphWriter, add_names, atomic_graph_writer
+from unalike.data.store import (
+    GraphWriter,
+    StoredGraph,
+    add_names,
+    atomic_graph_writer,
+    open_graph,
+)
 from unalike.data.store_checks import LABEL_VALUES
 from unalike.importing.csr import EdgeSpill, build_csr, read_edges, value_appender
 from unalike.importing.features import CATEGORY, LIST, FeatureColumn, FeatureEncoder
@@ -52,6 +61,30 @@ def import_graph(
         name = options.name or Path(out).absolute().name
         writer.commit({"name": name, **imported.to_dict()})
     return imported.summary(Path(out), time.perf_counter() - start)
+
+
+def read_graph(
+    edges: TableInput,
+    nodes: TableInput = (),
+    *,
+    options: ImportOptions | None = None,
+    progress: Progress = NO_PROGRESS,
+) -> StoredGraph:
+    """The graph of tables, for a short stay: its files are deleted with the object.
+
+    Tables are those of `import_graph`, which keeps the files.
+    """
+    folder = mkdtemp(prefix="unalike-")
+    try:
+        import_graph(
+            edges, nodes, out=Path(folder) / "graph", options=options, progress=progress
+        )
+        stored = open_graph(Path(folder) / "graph")
+    except BaseException:
+        rmtree(folder, ignore_errors=True)
+        raise
+    finalize(stored, rmtree, folder, ignore_errors=True)
+    return stored
 
 
 def _write(

@@ -19,6 +19,9 @@ from unalike.data.metrics import METRICS
 from unalike.data.regression import check_has_classes
 from unalike.data.task import Curve, Task
 from unalike.errors import InputError, UserError, lookup
+from unalike.importing.api import read_graph
+from unalike.importing.options import ImportOptions
+from unalike.importing.readers import TableInput
 from unalike.inference.input_validation import (
     ClassWeight,
     as_graph,
@@ -106,22 +109,22 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         features: AnyFeatures | None = None,
         *,
         adjacency: Any = None,
+        nodes: TableInput | None = None,
+        options: ImportOptions | None = None,
     ) -> Classifier:
         """Train on the labelled nodes; None, NaN and `unlabelled` are missing labels.
 
-        X is the graph, or the features of its nodes if `adjacency` is given.
+        X is the graph, or the features of its nodes if `adjacency` is given. With
+        `nodes`, X and `nodes` are tables of edges and nodes, as frames or paths, which
+        are read as `import_graph` does, with its `options`: `label` names the column
+        of labels.
         `validation` is a fraction of each class or the ids of nodes. The weights of
         the epoch with the best validation score are used, and training stops early
         after `patience` epochs without a better one. `calibrate` scales probabilities
         by the temperature that fits the validation nodes.
         """
-        if adjacency is not None:
-            if self.graph is not None or features is not None:
-                raise InputError("With an adjacency, X are the features of its nodes.")
-            features = X
         self.adjacency_ = adjacency
-        source = X if self.graph is None else self.graph
-        source = source if adjacency is None else adjacency
+        source, features = self._source(X, y, features, nodes, options)
         stored = as_stored(source)
         graph = as_graph(source if stored is None else stored.graph, features)
         if y is None:
@@ -158,16 +161,36 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.curve_ = solution.curve
         return self
 
-    def predict(self, X: Any = None, features: AnyFeatures | None = None) -> np.ndarray:
-        """The most probable class of each node."""
-        best = self.predict_proba(X, features).argmax(1)
+    def predict(
+        self,
+        X: Any = None,
+        features: AnyFeatures | None = None,
+        *,
+        nodes: TableInput | None = None,
+    ) -> np.ndarray:
+        """The most probable class of each node.
+
+        With `nodes`, X and `nodes` are tables of the edges and of the new nodes, in
+        whose order the classes are.
+        """
+        best = self.predict_proba(X, features, nodes=nodes).argmax(1)
         return self.classes_[best]
 
     def predict_proba(
-        self, X: Any = None, features: AnyFeatures | None = None
+        self,
+        X: Any = None,
+        features: AnyFeatures | None = None,
+        *,
+        nodes: TableInput | None = None,
     ) -> np.ndarray:
         """The probability of each class, in the order of `classes_`."""
         check_is_fitted(self)
+        if nodes is not None:
+            if self.model_ is None:
+                raise self._knows_fitted_nodes_only()
+            table = self.model_.predict_tables(() if X is None else X, nodes)
+            columns = [table[f"p_{name}"] for name in self.model_.classes]
+            return np.stack([column.to_numpy() for column in columns], 1)
         logits = self._logits(X, features)
         return to_probabilities(logits, self.temperature_).numpy()
 
@@ -243,6 +266,28 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _source(
+        self,
+        X: Any,
+        y: Any,
+        features: AnyFeatures | None,
+        nodes: TableInput | None,
+        options: ImportOptions | None,
+    ) -> tuple[Any, AnyFeatures | None]:
+        """The graph that the arguments of `fit` hold, and features that it lacks."""
+        adjacency, graph = self.adjacency_, self.graph
+        if nodes is not None:
+            if any(given is not None for given in (y, features, adjacency, graph)):
+                raise InputError(
+                    "With a table of nodes, labels and features are its columns."
+                )
+            return read_graph(X, nodes, options=options), None
+        if adjacency is not None:
+            if graph is not None or features is not None:
+                raise InputError("With an adjacency, X are the features of its nodes.")
+            return adjacency, X
+        return X if graph is None else graph, features
+
     def _targets(
         self, X: Any, y: Any, graph: Graph
     ) -> tuple[Int[Tensor, " nodes"], np.ndarray]:
@@ -284,6 +329,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             patience=self.patience,
         )
 
+    def _knows_fitted_nodes_only(self) -> InputError:
+        name = name_of(as_method(self.method))
+        return InputError(
+            f"{name} answers for the nodes that it was fitted on alone: call "
+            "predict() without rows."
+        )
+
     def _logits(
         self, X: Any, features: AnyFeatures | None
     ) -> Float[Tensor, "nodes classes"]:
@@ -299,11 +351,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         if self.adjacency_ is not None:
             rows, features = self.adjacency_, X
         if self.model_ is None:
-            name = name_of(as_method(self.method))
-            raise InputError(
-                f"{name} answers for the nodes that it was fitted on alone: call "
-                "predict() without rows."
-            )
+            raise self._knows_fitted_nodes_only()
         stored = as_stored(rows)
         graph = as_graph(rows if stored is None else stored.graph, features)
         if not self.model_.method.row_wise or self.adjacency_ is not None:

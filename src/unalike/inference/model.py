@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from unalike.data.task import Solution, Task
 from unalike.errors import UserError
 from unalike.importing.features import FeatureEncoder
 from unalike.importing.ids import IdIndex
+from unalike.importing.readers import TableInput
 from unalike.inference.new_nodes import (
     AnyFeatures,
     EdgesLike,
@@ -36,6 +37,9 @@ from unalike.methods.views import Views
 from unalike.nn.sparse_linear import sparse_layers
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.step import row_batches
+
+if TYPE_CHECKING:
+    from unalike.inference.new_node_tables import TableColumns
 
 Scores = Float[Tensor, "nodes classes"]
 SavedMethod: TypeAlias = TrainedMethod | Views
@@ -166,6 +170,23 @@ class Model:
         """
         graph, unknown = self.new_nodes(edges, features, entering=entering)
         return self.to_prediction(self.score_rows(graph), unknown)
+
+    def predict_tables(
+        self,
+        edges: TableInput = (),
+        nodes: TableInput = (),
+        *,
+        columns: TableColumns | None = None,
+    ) -> pa.Table:
+        """Predict the new nodes of tables: their ids, classes and probabilities.
+
+        Tables are paths or frames of pandas, polars, PyArrow, DuckDB or Spark, as
+        those of `import_graph`. Nodes have the columns of training; edges are between
+        new nodes and training nodes.
+        """
+        from unalike.inference.predict import predict_tables
+
+        return predict_tables(self, edges, nodes, columns)
 
     def to_prediction(self, scores: Scores, unknown: int = 0) -> Prediction:
         """Probabilities from logits, scaled by the temperature; or numbers."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from unalike.data.graph import Graph
 from unalike.datasets import GraphSource
 from unalike.errors import UserError, did_you_mean
 from unalike.files import atomic_write
+from unalike.importing.readers import InputTables, TableInput
 from unalike.inference.model import Model, Prediction
 from unalike.inference.model_file import check_can_create
-from unalike.inference.new_node_tables import BATCH_SIZE, NewNodeTables
+from unalike.inference.new_node_tables import BATCH_SIZE, NewNodeTables, TableColumns
 from unalike.progress import NO_PROGRESS, Progress
 
 MAX_SUGGESTIONS = 10_000
@@ -90,6 +92,26 @@ def score_known_nodes(
             prediction = model.to_prediction(scores[batch])
             yield ScoredBatch(batch_names, rows, prediction, batch)
         progress.advance(len(batch))
+
+
+def predict_tables(
+    model: Model,
+    edges: TableInput = (),
+    nodes: TableInput = (),
+    columns: TableColumns | None = None,
+    progress: Progress = NO_PROGRESS,
+) -> pa.Table:
+    """The id, the class and the probabilities of each new node of tables."""
+    columns = columns or TableColumns()
+    with TemporaryDirectory() as folder:
+        tables = InputTables.open(edges, nodes, columns.header)
+        new = NewNodeTables.read(model, tables, columns, Path(folder), progress)
+        empty = model.to_prediction(torch.zeros(0, model.graph_info.num_classes))
+        scored = [
+            to_record_batch(batch.names, batch.prediction)
+            for batch in score_new_nodes(new, progress=progress)
+        ]
+    return pa.Table.from_batches([to_record_batch(new.names[:0], empty), *scored])
 
 
 def _score_rows(model: Model, names: pa.Array, prepared: Graph) -> ScoredBatch:
