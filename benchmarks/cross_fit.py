@@ -4,11 +4,13 @@ python benchmarks/cross_fit.py                       LINKX on five graphs
 python benchmarks/cross_fit.py --bases link gcn --datasets cora --folds 10
 
 Both train on split 0, with the settings and the early stopping of a base of views. The
-single fit hides no fold. Each is timed after one run that compiles kernels.
+single fit hides no fold. Each is timed after one run that compiles kernels. `--json`
+prints one document at the end.
 """
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 
@@ -16,7 +18,7 @@ import torch
 
 from unalike.data.task import Task
 from unalike.datasets import find
-from unalike.device import choose_device, commit, device_name
+from unalike.device import choose_device, commit, device_name, versions
 from unalike.methods.views import Views
 from unalike.progress import NO_PROGRESS
 from unalike.views.cross_fit import CrossFit, cross_fit
@@ -60,25 +62,29 @@ def compare(
         "single_s": round(single, 3),
         "cross_fit_s": round(crossed, 3),
         "ratio": round(crossed / single, 2),
-        "device": device_name(device),
-        "commit": commit(),
     }
 
 
 def main() -> None:
-    """Print one JSON line per graph and base."""
+    """Print a line per graph and base, or the JSON document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", nargs="+", default=DATASETS)
     parser.add_argument("--bases", nargs="+", default=("linkx",))
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     device = torch.device(choose_device(args.device))
+    rows = []
     for name in args.datasets:
         for base in args.bases:
             row = compare(name, base, args.folds, args.repeats, device)
-            print(json.dumps(row), flush=True)
+            rows.append(row)
+            print(*row.values(), file=sys.stderr, flush=True)
+    if args.json:
+        source = {"commit": commit(), "device": device_name(device)}
+        print(json.dumps({**source, "versions": versions(), "fits": rows}))
 
 
 if __name__ == "__main__":

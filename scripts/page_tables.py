@@ -554,6 +554,23 @@ def views_size(file: str) -> Callable[[Sources], str]:
     return table
 
 
+def cross_fit(file: str) -> Callable[[Sources], str]:
+    """Time of all folds of a base beside that of a single fit."""
+
+    def table(_: Sources) -> str:
+        fits = read_json(f"bench/{file}")["fits"]
+        columns: Columns = {
+            "graph": lambda row: row["dataset"],
+            "nodes": lambda row: f"{row['nodes']:,}",
+            "single fit, s": lambda row: f"{row['single_s']:.3f}",
+            "five folds in a stack, s": lambda row: f"{row['cross_fit_s']:.3f}",
+            "times a fit": lambda row: f"{row['ratio']:.1f}",
+        }
+        return bench_table(file, fits, columns, 1)
+
+    return table
+
+
 def warehouse(file: str) -> Callable[[Sources], str]:
     """Work on a graph in DuckDB beside the same on files."""
 
@@ -658,6 +675,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "batch cost": batch_cost,
     "views size": views_size("views-size-cpu"),
     "views size on a GPU": views_size("views-size-h200"),
+    "cross fit on a GPU": cross_fit("cross-fit-h200"),
     "warehouse": warehouse("warehouse-cpu"),
     "warehouse samples": stored("warehouse-sample"),
     "start": stored("start-cpu"),

@@ -11,7 +11,7 @@ from pages import ROOT
 SMALL = {
     "advice": "--only table",
     "batch_cost": "--nodes 60000 --json",
-    "cross_fit": "--datasets chameleon-twin",
+    "cross_fit": "--datasets chameleon-twin --json",
     "defaults": "--datasets chameleon-twin --methods link --epochs 3 --json",
     "dumps": "--articles 300 --links 3000 --json",
     "import_edges": "--edges 2000",
