@@ -155,13 +155,16 @@ class FittedViews:
             for head in self.column_heads
             if isinstance(head, LinearScores)
         }
-        of_linear = score_linear_heads(self.task.graph, rows, linear)
-        return {
-            head.view: of_linear[head.name]
-            if isinstance(head, LinearScores)
-            else bases.by_view[head.name][NO_FOLDS]
-            for head in self.column_heads
+        scores = {
+            f"{LinearScores.group}:{name}": own
+            for name, own in score_linear_heads(self.task.graph, rows, linear).items()
         }
+        for name, by_hidden in bases.by_view.items():
+            if NO_FOLDS in by_hidden:
+                scores[f"{BaseScores.group}:{name}"] = by_hidden[NO_FOLDS]
+        views = [head.view for head in self.column_heads]
+        _check(set(views) <= set(scores), "heads")
+        return {view: scores[view] for view in views}
 
     def _on_columns(self, head: Scorer) -> Callable[[Tensor], Scores]:
         """A head on whole rows, some of whose columns are scores of heads."""
