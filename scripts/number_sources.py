@@ -3,7 +3,7 @@
 import gzip
 import json
 import sys
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import mean
@@ -80,7 +80,10 @@ def best_setting(
 class Sources:
     """Looks up numbers by the words of their source."""
 
-    def __init__(self, database: str, data: Path, later: str) -> None:
+    def __init__(
+        self, database: str, data: Path, later: str, tables: Mapping[str, str]
+    ) -> None:
+        self.tables = tables  # The text of each table of results/, by name.
         self.database = ResultsDatabase.read(database)
         self.later = ResultsDatabase.read(later)
         options = SelectionOptions(settings="any", data=data)

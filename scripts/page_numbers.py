@@ -147,17 +147,16 @@ def new_texts(database: str, folder: Path) -> dict[Path, str]:
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     later = f"sqlite:///{folder / 'since-2021.db'}"
     import_runs("since-2021", later)
-    sources = Sources(database, data, later)
+    tables = {
+        name: table_text(words, database, data) for name, words in TABLE_FILES.items()
+    }
+    tables["since-2021"] = without_reasons(table_text(["since-2021"], later, data))
+    sources = Sources(database, data, later, tables)
     texts = {
         page: rewrite_inline(rewrite_blocks(page.read_text("utf-8"), sources), sources)
         for page in PAGES
     }
-    for name, words in TABLE_FILES.items():
-        texts[RESULTS / f"{name}.md"] = table_text(words, database, data)
-    texts[RESULTS / "since-2021.md"] = without_reasons(
-        table_text(["since-2021"], later, data)
-    )
-    return texts
+    return texts | {RESULTS / f"{name}.md": text for name, text in tables.items()}
 
 
 def main() -> int:
