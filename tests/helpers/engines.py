@@ -44,6 +44,8 @@ def spark_session():
     builder = builder.config("spark.ui.enabled", "false").config(
         "spark.ui.showConsoleProgress", "false"
     )
+    # The tables that all tests persist share one process.
+    builder = builder.config("spark.driver.memory", "4g")
     builder = builder.config("spark.sql.shuffle.partitions", "2")
     return builder.config("spark.log.level", "ERROR").getOrCreate()
 
