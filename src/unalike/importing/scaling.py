@@ -21,6 +21,8 @@ HEAVY_TAIL = 10
 CLIPPED = 0.001
 """Fraction of the values on each side that standard scaling clips."""
 NUM_QUANTILES = 101
+SMALLEST = 1e-290
+"""Numbers below are taken for 0 where values are interpolated."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,12 @@ class QuantileScale:
 
     def __call__(self, values: Values) -> Values:
         """Interpolate; a value that fills several quantiles is mapped to their mean."""
-        points, levels = np.array(self.quantiles), np.linspace(-1, 1, NUM_QUANTILES)
+        # Between numbers that are this close to 0, slopes would be infinite.
+        points, values = (
+            np.where(np.abs(numbers) < SMALLEST, 0.0, numbers)
+            for numbers in (np.array(self.quantiles), values)
+        )
+        levels = np.linspace(-1, 1, NUM_QUANTILES)
         below = np.interp(values, points, levels)
         above = -np.interp(-values, -points[::-1], -levels[::-1])
         return (below + above) / 2

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
@@ -152,6 +152,8 @@ def test_quantiles_are_those_of_scikit_learn():
     st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=50),
     st.sampled_from(sorted(SCALES)),
 )
+@example([0.0, 1.0, 2.2250738585e-313, -2.2250738585e-313], "quantile")
+@example([1e-300, 1.0000001e-300, 1e-289, 1.0], "quantile")
 def test_scaled_values_are_finite_ordered_and_survive_storage(values, name):
     array = np.array(values)
     scale = fit_scale(name, array)
